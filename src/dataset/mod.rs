@@ -1,0 +1,1 @@
+//! The databases that are asked, made when they are missing.

@@ -1,0 +1,3 @@
+//! An experiment as data: spec, plan, child runs, records.
+
+pub mod record;

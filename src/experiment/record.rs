@@ -1,0 +1,239 @@
+//! A run's record: what was asked, what was in force, what it answered and what it cost.
+//!
+//! One JSON object a line. The leaf names are stable. A quantity that was not measured is `null`, and
+//! `reasons` says why under the same name; a zero always means "measured, and none".
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{EngineBackend, EngineKind};
+use crate::measure::environment::Environment;
+use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
+
+/// Version of the record's layout, written into each.
+pub const RECORD_SCHEMA: u32 = 1;
+
+/// What a cell asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Who answers.
+    pub engine: EngineKind,
+    /// How the engine reads: ioscope's reader on one of its backends, or the engine's own I/O.
+    pub backend: EngineBackend,
+    /// Whether reads bypass the page cache.
+    pub direct: Direct,
+    /// How a batch becomes SQEs.
+    pub submit: Submit,
+    /// Which pages are read ahead.
+    pub policy: PolicyKind,
+    /// Pages fetched at once; 0 is no readahead.
+    pub window: u32,
+    /// Batches in flight while one is consumed.
+    pub in_flight: u32,
+    /// Unwanted pages that a run may read through.
+    pub gap: u32,
+    /// The memory behind the frames.
+    pub pool: PoolKind,
+    /// State of the page cache at the start.
+    pub cache: CacheState,
+    /// CPUs that the whole process, and with SQPOLL the poller, is confined to (a list as in `taskset -c`).
+    pub cpus: Option<String>,
+    /// `sq_thread_idle` in milliseconds, for the SQPOLL backend.
+    pub sqpoll_idle_ms: u32,
+    /// The database file, for people; bytes that are not UTF-8 are shown as U+FFFD.
+    pub database: String,
+    /// The query's name: `q06` for a known TPC-H text, else the file's name.
+    pub query: String,
+}
+
+crate::page::config::axis! {
+    /// State of the page cache, for the database file, when the measured phase starts.
+    CacheState = "cache" {
+        /// No page of the file is resident.
+        Cold = "cold",
+        /// Every page of the file is resident.
+        Warm = "warm",
+    }
+}
+
+/// What was in force, as the kernel and the reader themselves report it; `null` where the engine's own I/O read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Effective {
+    /// Backend in force.
+    pub backend: Option<String>,
+    /// `required` once a transfer has proven it, else `disabled`.
+    pub direct: Option<Direct>,
+    /// How direct I/O was proven, in words.
+    pub direct_proof: Option<String>,
+    /// Alignment of offset and length that reads kept, in bytes.
+    pub alignment_bytes: Option<u32>,
+    /// Page size of the database, in bytes.
+    pub page_size_bytes: Option<u32>,
+    /// `huge` only where the kernel backs the pool with huge pages.
+    pub pool: Option<PoolKind>,
+    /// Bytes of the pool, and how many of them huge pages back.
+    pub pool_bytes: Option<u64>,
+    /// Bytes of the pool that huge pages back.
+    pub pool_huge_bytes: Option<u64>,
+    /// Flags of the ring's setup, by name.
+    pub ring_flags: Vec<String>,
+    /// Entries of the submission queue.
+    pub sq_entries: Option<u32>,
+    /// Thread id of the SQPOLL thread.
+    pub sqpoll_tid: Option<u32>,
+    /// CPUs that the SQPOLL thread may run on, as the kernel lists them.
+    pub sqpoll_cpus_allowed: Option<String>,
+    /// CPUs that the application's threads may run on, as the kernel lists them.
+    pub cpus_allowed: Option<String>,
+    /// State of the page cache that residency proved.
+    pub cache: Option<CacheState>,
+    /// Journal mode of the database.
+    pub journal_mode: Option<String>,
+    /// Version of the engine.
+    pub engine_version: Option<String>,
+}
+
+/// Time, in seconds. `wall_s` runs from opening the database to the last row; the CPU times go on until
+/// the database is closed, so that work still in flight is charged too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Times {
+    /// Wall clock (CLOCK_MONOTONIC).
+    pub wall_s: Option<f64>,
+    /// User time of the application's threads.
+    pub user_s: Option<f64>,
+    /// System time of the application's threads, without the poller and the io-wq workers.
+    pub system_s: Option<f64>,
+    /// CPU time of the SQPOLL thread.
+    pub sqpoll_s: Option<f64>,
+    /// CPU time of the io-wq workers.
+    pub iowq_s: Option<f64>,
+    /// The part of the SQPOLL thread's time in which it had work (`SqWorkTime` in the ring's fdinfo).
+    pub sqpoll_work_s: Option<f64>,
+    /// All of the SQPOLL thread's time (`SqTotalTime` in the ring's fdinfo).
+    pub sqpoll_total_s: Option<f64>,
+}
+
+/// What the ring, or its synchronous stand-in, was asked to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct RingCounts {
+    /// SQEs that this reader submitted.
+    pub sqes: Option<u64>,
+    /// SQEs that the kernel saw (tracepoint io_uring:io_uring_submit_req), poller's included.
+    pub sqes_traced: Option<u64>,
+    /// `io_uring_enter` calls.
+    pub enter_calls: Option<u64>,
+    /// CQEs reaped.
+    pub cqes: Option<u64>,
+    /// `pread` calls, for the synchronous backend.
+    pub pread_calls: Option<u64>,
+    /// Reads that came back short before the end of the file, each submitted again for the rest.
+    pub short_reads: Option<u64>,
+    /// Reads submitted again after EINTR or EAGAIN.
+    pub retries: Option<u64>,
+}
+
+/// Pages, as the reader saw them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct PageCounts {
+    /// Pages that the engine asked for.
+    pub pages_asked: Option<u64>,
+    /// Of these, served from a frame read ahead.
+    pub pages_from_window: Option<u64>,
+    /// Pages read ahead of being asked for.
+    pub pages_prefetched: Option<u64>,
+    /// Pages read ahead and never asked for.
+    pub pages_wasted: Option<u64>,
+    /// Bytes that the reader asked the kernel for.
+    pub bytes_read: Option<u64>,
+}
+
+/// The block layer, reads of the one device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct BlockCounts {
+    /// bios queued (block:block_bio_queue).
+    pub bios: Option<u64>,
+    /// bios merged into a request (block_bio_backmerge + block_bio_frontmerge).
+    pub bios_merged: Option<u64>,
+    /// Requests allocated (block_getrq).
+    pub requests_allocated: Option<u64>,
+    /// Requests issued to the driver (block_rq_issue).
+    pub device_requests: Option<u64>,
+    /// Bytes read from the device (diskstats sectors x 512).
+    pub device_bytes: Option<u64>,
+    /// Reads completed by /proc/diskstats: the cross-check of `device_requests`.
+    pub diskstats_reads: Option<u64>,
+    /// Reads merged by /proc/diskstats: the cross-check of `bios_merged`.
+    pub diskstats_reads_merged: Option<u64>,
+}
+
+/// Hardware counters, user and kernel, of all the process's threads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct HardwareCounts {
+    /// CPU cycles.
+    pub cycles: Option<u64>,
+    /// Instructions retired.
+    pub instructions: Option<u64>,
+    /// Cache references.
+    pub cache_references: Option<u64>,
+    /// Cache misses.
+    pub cache_misses: Option<u64>,
+    /// Time for which the group was enabled, in nanoseconds.
+    pub hardware_enabled_ns: Option<u64>,
+    /// Time for which it was on the PMU, in nanoseconds; the counts above are scaled by the quotient.
+    pub hardware_running_ns: Option<u64>,
+}
+
+/// Residency of the database file in the page cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Residency {
+    /// Resident pages (of the system's page size) right before the measured phase.
+    pub resident_pages_before: Option<u64>,
+    /// The same, right after it.
+    pub resident_pages_after: Option<u64>,
+    /// Pages of the system's page size that the file has.
+    pub file_pages: Option<u64>,
+}
+
+/// One run of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of the layout.
+    pub schema: u32,
+    /// The experiment's name.
+    pub experiment: String,
+    /// The cell's name, unique within the experiment.
+    pub cell: String,
+    /// The run's number within its cell, from 1; counted runs have numbers of their own.
+    pub run: u32,
+    /// Whether tracepoints and hardware counters were on: such a run's wall time is not compared.
+    pub counted: bool,
+    /// What was asked.
+    pub asked: Asked,
+    /// What was in force.
+    pub effective: Effective,
+    /// The answer, as text: columns separated by `|`, rows by newlines.
+    pub answer: Option<String>,
+    /// Whether the answer is the known one; `null` where none is known.
+    pub answer_ok: Option<bool>,
+    /// Why the run failed; `null` for a run that did not.
+    pub error: Option<String>,
+    /// Time.
+    pub times: Times,
+    /// Ring.
+    pub ring: RingCounts,
+    /// Pages.
+    pub pages: PageCounts,
+    /// Block layer.
+    pub block: BlockCounts,
+    /// Hardware counters.
+    pub hardware: HardwareCounts,
+    /// Residency.
+    pub residency: Residency,
+    /// Why a quantity is `null`, by leaf name.
+    pub reasons: BTreeMap<String, String>,
+    /// Things that a reader of the numbers has to know, such as a cross-check that failed.
+    pub warnings: Vec<String>,
+    /// The machine and its settings.
+    pub environment: Environment,
+}

@@ -1,0 +1,2 @@
+//! The `ioscope` program.
+fn main() {}

@@ -1,0 +1,61 @@
+//! What a reader did, and the modes that were in force while it did it.
+
+/// Counts and effective modes of one reader, or the sum over several.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReaderReport {
+    /// `pread`, `uring` or `uring-sqpoll`, as the kernel set it up.
+    pub backend: String,
+    /// Whether the descriptor is open with `O_DIRECT` and a transfer has proven it.
+    pub direct: bool,
+    /// How direct I/O was proven, in words.
+    pub direct_proof: Option<String>,
+    /// Alignment of offset and length that reads kept, in bytes.
+    pub alignment_bytes: u32,
+    /// Flags of the ring's setup, by name (`IORING_SETUP_COOP_TASKRUN` ...).
+    pub ring_flags: Vec<String>,
+    /// Entries of the submission queue.
+    pub sq_entries: Option<u32>,
+    /// Bytes of the pool.
+    pub pool_bytes: u64,
+    /// Bytes of the pool that huge pages back.
+    pub pool_huge_bytes: u64,
+    /// SQEs submitted; 0 for `pread`, which has no ring.
+    pub sqes: u64,
+    /// `io_uring_enter` calls.
+    pub enter_calls: u64,
+    /// CQEs reaped.
+    pub cqes: u64,
+    /// `pread` calls.
+    pub pread_calls: u64,
+    /// Short reads before the end of the file, each submitted again for the rest.
+    pub short_reads: u64,
+    /// Reads submitted again after EINTR or EAGAIN.
+    pub retries: u64,
+    /// Pages asked for.
+    pub pages_asked: u64,
+    /// Of these, served from a frame read ahead.
+    pub pages_from_window: u64,
+    /// Pages read ahead.
+    pub pages_prefetched: u64,
+    /// Pages read ahead and never asked for.
+    pub pages_wasted: u64,
+    /// Bytes asked of the kernel.
+    pub bytes_read: u64,
+    /// The SQPOLL thread, sampled right before the ring was closed.
+    pub sqpoll: Option<SqpollReport>,
+}
+
+/// The SQPOLL thread of one ring.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SqpollReport {
+    /// Thread id.
+    pub tid: u32,
+    /// CPUs it may run on, as the kernel lists them.
+    pub cpus_allowed: String,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// `SqWorkTime` of the ring's fdinfo, in microseconds; `None` on kernels without it.
+    pub work_us: Option<u64>,
+    /// `SqTotalTime` of the ring's fdinfo, in microseconds; `None` on kernels without it.
+    pub total_us: Option<u64>,
+}
