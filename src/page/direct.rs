@@ -19,8 +19,5 @@ pub struct DirectProof {
 
 /// Proves direct I/O on `path`, before a run is measured.
 pub fn prove(path: &Path) -> Result<DirectProof, PageError> {
-    Err(PageError::Io {
-        what: path.display().to_string(),
-        source: std::io::Error::from(std::io::ErrorKind::Unsupported),
-    })
+    Err(PageError::Unproven { path: path.display().to_string() })
 }
