@@ -162,3 +162,6 @@ impl Policy for Sequential {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
