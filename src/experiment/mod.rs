@@ -1,7 +1,11 @@
 //! An experiment as data: spec, plan, child runs, records.
 
+pub mod child;
 pub mod cpus;
 pub mod plan;
 pub mod random;
 pub mod record;
+pub mod runner;
 pub mod schedule;
+pub mod signals;
+pub mod spec;
