@@ -1,1 +1,3 @@
 //! Records to tables and statistics.
+
+pub mod statistics;
