@@ -95,7 +95,7 @@ pub fn caption(cells: &[CellRuns<'_>]) -> String {
             common.push(format!("pool {}", asked.pool));
         }
         if !common.is_empty() {
-            text.push_str(&format!("in every cell with ioscope's reader: {}\n", common.join(", ")));
+            text.push_str(&format!("with ioscope's reader: {}\n", common.join(", ")));
         }
     }
     text
