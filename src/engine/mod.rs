@@ -1,5 +1,8 @@
 //! Who answers: SQLite through a shim VFS, Turso through its IO trait.
 
+pub mod sqlite;
+pub mod turso;
+
 use std::path::PathBuf;
 
 use crate::page::config::{ReaderConfig, axis};
@@ -58,6 +61,8 @@ pub struct EngineSpec {
     pub reader: ReaderConfig,
     /// The proof that `direct = required` calls for.
     pub direct_proof: Option<DirectProof>,
+    /// Page size of the database, in bytes, from its header.
+    pub page_size: u32,
     /// The database file.
     pub path: PathBuf,
 }
@@ -67,10 +72,6 @@ pub struct EngineSpec {
 pub struct EngineReport {
     /// What ioscope's reader did and which modes were in force; `None` for the engine's own I/O.
     pub reader: Option<ReaderReport>,
-    /// Page size of the database, in bytes.
-    pub page_size_bytes: Option<u32>,
-    /// Journal mode that the engine reports.
-    pub journal_mode: Option<String>,
     /// Version of the engine.
     pub engine_version: String,
 }
@@ -111,7 +112,13 @@ pub trait Engine {
     fn close(self: Box<Self>) -> Result<EngineReport, EngineError>;
 }
 
-/// Opens a database.
+/// Opens a database read-only.
+///
+/// # Errors
+/// [`EngineError`]: the combination does not exist, the file cannot be opened, or the reader cannot be set up.
 pub fn open(spec: &EngineSpec) -> Result<Box<dyn Engine>, EngineError> {
-    Err(EngineError::Unsupported(format!("{} is not built yet", spec.kind)))
+    Ok(match spec.kind {
+        EngineKind::Sqlite => Box::new(sqlite::Sqlite::open(spec)?),
+        EngineKind::Turso => Box::new(turso::Turso::open(spec)?),
+    })
 }

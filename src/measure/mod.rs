@@ -8,7 +8,7 @@ pub mod environment;
 pub mod mount;
 pub mod perf;
 pub mod residency;
-mod sys;
+pub(crate) mod sys;
 mod threads;
 pub mod tracepoint;
 mod watch;

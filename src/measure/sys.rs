@@ -74,13 +74,18 @@ pub(crate) struct CacheStat {
 
 /// cachestat(2) over the whole file (Linux 6.5 and newer; ENOSYS before; EPERM on a file of somebody else).
 pub(crate) fn cachestat(file: &File) -> io::Result<CacheStat> {
-    /// `struct cachestat_range`; a length of 0 means "to the end".
+    cachestat_range(file, 0, 0)
+}
+
+/// cachestat(2) over `length` bytes from `offset` on; a length of 0 reaches to the end.
+pub(crate) fn cachestat_range(file: &File, offset: u64, length: u64) -> io::Result<CacheStat> {
+    /// `struct cachestat_range`.
     #[repr(C)]
     struct Range {
         offset: u64,
         length: u64,
     }
-    let range = Range { offset: 0, length: 0 };
+    let range = Range { offset, length };
     let mut stat = CacheStat::default();
     // SAFETY: both pointers are to live `#[repr(C)]` values laid out as the kernel's structures, the second is
     // writable, and the kernel keeps neither.

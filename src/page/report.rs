@@ -45,6 +45,40 @@ pub struct ReaderReport {
     pub sqpoll: Option<SqpollReport>,
 }
 
+impl ReaderReport {
+    /// The sum of two readers' counts, with the modes of the first. Pollers' times are summed; their thread is the
+    /// first one's.
+    #[must_use]
+    pub fn plus(self, other: ReaderReport) -> ReaderReport {
+        let sqpoll = match (self.sqpoll, other.sqpoll) {
+            (Some(a), Some(b)) => Some(SqpollReport {
+                cpu_ns: a.cpu_ns + b.cpu_ns,
+                work_us: a.work_us.zip(b.work_us).map(|(a, b)| a + b),
+                total_us: a.total_us.zip(b.total_us).map(|(a, b)| a + b),
+                ..a
+            }),
+            (a, b) => a.or(b),
+        };
+        ReaderReport {
+            pool_bytes: self.pool_bytes + other.pool_bytes,
+            pool_huge_bytes: self.pool_huge_bytes + other.pool_huge_bytes,
+            sqes: self.sqes + other.sqes,
+            enter_calls: self.enter_calls + other.enter_calls,
+            cqes: self.cqes + other.cqes,
+            pread_calls: self.pread_calls + other.pread_calls,
+            short_reads: self.short_reads + other.short_reads,
+            retries: self.retries + other.retries,
+            pages_asked: self.pages_asked + other.pages_asked,
+            pages_from_window: self.pages_from_window + other.pages_from_window,
+            pages_prefetched: self.pages_prefetched + other.pages_prefetched,
+            pages_wasted: self.pages_wasted + other.pages_wasted,
+            bytes_read: self.bytes_read + other.bytes_read,
+            sqpoll,
+            ..self
+        }
+    }
+}
+
 /// The SQPOLL thread of one ring.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqpollReport {

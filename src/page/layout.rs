@@ -1,0 +1,104 @@
+//! How a reader's settings become units, frames and bytes of pool.
+
+use super::PageError;
+use super::config::{GAP_MAX_PAGES, IN_FLIGHT_MAX, ReaderConfig, Submit, WINDOW_MAX_PAGES};
+
+/// Slots for pages that nobody read ahead. An engine with one thread needs one; an asynchronous one, a few.
+pub const SINGLES: usize = 16;
+
+/// Frames beyond those in flight: the one being consumed, and a few behind it whose pages (interior ones, say) are
+/// asked for once more.
+const SPARE_FRAMES: u32 = 4;
+
+/// Largest pool, in bytes.
+const POOL_MAX_BYTES: u64 = 1 << 30;
+
+/// Sizes and places within a reader's pool. A unit is what one read may not be smaller than: a page, or the
+/// alignment that direct I/O needs where that is larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a database page.
+    pub page_size: u32,
+    /// What offsets and lengths of reads are a multiple of, in bytes.
+    pub alignment: u32,
+    /// Units of a batch; 0 for no readahead.
+    pub window_units: u32,
+    /// Units that a run may read through.
+    pub gap_units: u32,
+    /// Number of frames; 0 without readahead.
+    pub frames: usize,
+    /// Bytes of the pool.
+    pub pool_bytes: usize,
+    /// Reads that may be in flight at once.
+    pub in_flight_max: usize,
+}
+
+impl Layout {
+    /// Checks the settings and computes the layout.
+    ///
+    /// # Errors
+    /// [`PageError::Config`] names the setting, its range, and what would fit.
+    pub fn of(config: &ReaderConfig, page_size: u32, alignment: u32) -> Result<Layout, PageError> {
+        let refuse = |message: String| Err(PageError::Config(message));
+        if !page_size.is_power_of_two() || !(512..=65_536).contains(&page_size) {
+            return refuse(format!("page size {page_size}: it is a power of two from 512 to 65536"));
+        }
+        if !alignment.is_power_of_two() || alignment > 65_536 {
+            return refuse(format!("alignment {alignment}: it is a power of two up to 65536"));
+        }
+        if config.window > WINDOW_MAX_PAGES {
+            return refuse(format!("window {}: it is 0 to {WINDOW_MAX_PAGES} pages", config.window));
+        }
+        if config.in_flight == 0 || config.in_flight > IN_FLIGHT_MAX {
+            return refuse(format!("in-flight {}: it is 1 to {IN_FLIGHT_MAX} batches", config.in_flight));
+        }
+        if config.gap > GAP_MAX_PAGES {
+            return refuse(format!("gap {}: it is 0 to {GAP_MAX_PAGES} pages", config.gap));
+        }
+        let unit = page_size.max(alignment);
+        let per_unit = unit / page_size;
+        let window_units = config.window.div_ceil(per_unit);
+        let frames = if window_units == 0 { 0 } else { config.in_flight + SPARE_FRAMES };
+        let bytes = (u64::from(frames) * u64::from(window_units) + SINGLES as u64) * u64::from(unit);
+        if bytes > POOL_MAX_BYTES {
+            return refuse(format!(
+                "window {} with {} batches in flight of {page_size}-byte pages needs a pool of {} MiB, more than {} MiB; \
+                 choose a smaller --window or --in-flight",
+                config.window,
+                config.in_flight,
+                bytes >> 20,
+                POOL_MAX_BYTES >> 20
+            ));
+        }
+        let reads_per_frame = if config.submit == Submit::Coalesced { 1 } else { window_units as usize };
+        Ok(Layout {
+            page_size,
+            alignment,
+            window_units,
+            gap_units: config.gap.div_ceil(per_unit),
+            frames: frames as usize,
+            pool_bytes: bytes as usize,
+            in_flight_max: frames as usize * reads_per_frame + SINGLES,
+        })
+    }
+
+    /// Bytes of a unit.
+    pub fn unit_bytes(&self) -> u64 {
+        u64::from(self.page_size.max(self.alignment))
+    }
+
+    /// Pages in a unit.
+    pub fn pages_per_unit(&self) -> u64 {
+        self.unit_bytes() / u64::from(self.page_size)
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.window_units as usize * self.unit_bytes() as usize
+    }
+
+    /// Where in the pool the single slot `index` lies, in bytes.
+    pub fn single_slot(&self, index: usize) -> usize {
+        self.frames * self.frame_bytes() + index * self.unit_bytes() as usize
+    }
+}
