@@ -68,11 +68,7 @@ pub fn measured(record: &mut Record, measured: Measured) {
 
 /// What the engine and its reader report. The error says which mode was asked for and is not in force.
 pub fn engine_report(record: &mut Record, report: EngineReport) -> Result<(), String> {
-    record.effective.page_size_bytes = report.page_size_bytes;
-    record.effective.journal_mode = report.journal_mode;
     record.effective.engine_version = Some(report.engine_version);
-    record.explain_null("page_size_bytes", record.effective.page_size_bytes.is_none(), "the engine does not tell it");
-    record.explain_null("journal_mode", record.effective.journal_mode.is_none(), "the engine does not tell it");
     match report.reader {
         Some(reader) => {
             reader_report(record, reader);
@@ -206,7 +202,7 @@ mod tests {
             }),
             ..ReaderReport::default()
         };
-        EngineReport { reader: Some(reader), engine_version: "3".to_owned(), ..EngineReport::default() }
+        EngineReport { reader: Some(reader), engine_version: "3".to_owned() }
     }
 
     #[test]
@@ -259,7 +255,7 @@ mod tests {
                 r.sq_entries = (reader != "pread").then_some(64);
             }
             engine_report(&mut record, report).unwrap();
-            let others = "answer answer_ok cache cpus_allowed wall_s user_s system_s sqpoll_s iowq_s sqes_traced bios bios_merged \
+            let others = "answer answer_ok cache cpus_allowed page_size_bytes journal_mode wall_s user_s system_s sqpoll_s iowq_s sqes_traced bios bios_merged \
                 requests_allocated device_requests device_bytes diskstats_reads diskstats_reads_merged cycles instructions \
                 cache_references cache_misses hardware_enabled_ns hardware_running_ns resident_pages_before \
                 resident_pages_after file_pages";

@@ -12,8 +12,9 @@ use crate::measure::environment::Environment;
 use crate::measure::{Measured, Watch, WatchOptions, residency};
 use crate::page::config::{BackendKind, Direct, ReaderConfig};
 use crate::page::direct::{self, DirectProof};
+use crate::workload::database::{self, Header};
 use crate::workload::query::{self, Rows};
-use crate::workload::{database, seam};
+use crate::workload::seam;
 
 /// Reason of a verdict that is `null`.
 const NO_KNOWN_ANSWER: &str = "no answer is known for this query on this database";
@@ -33,25 +34,17 @@ pub fn run(spec: &RunSpec) -> Record {
 }
 
 /// An error as one line.
-fn text(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some errors quote their cause already.
-        if !text.contains(&cause_text) {
-            text.push_str(&format!(": {cause_text}"));
-        }
-        source = cause.source();
-    }
-    text
+fn text(error: impl std::error::Error + 'static) -> String {
+    super::error_line(&error)
 }
 
 /// The steps. Whatever opens and closes the database comes before the engine opens it or after it has closed it:
 /// closing a descriptor drops the engine's POSIX locks.
 fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), String> {
     let cpus = confine(spec, record)?;
-    database::check(path).map_err(|error| format!("{error}; {}", error.help()))?;
+    let header = database::check(path).map_err(|error| format!("{error}; {}", error.help()))?.header;
+    record.effective.page_size_bytes = Some(header.page_size_bytes);
+    record.effective.journal_mode = Some(if header.wal_mode { "wal" } else { "rollback" }.to_owned());
     let direct_proof = match spec.asked.direct {
         Direct::Required => Some(direct::prove(path).map_err(text)?),
         Direct::Disabled => None,
@@ -60,7 +53,7 @@ fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), Strin
     let mut watch = Watch::open(&WatchOptions { counters: spec.counted, file: path.to_owned() });
     prepare_cache(spec, path, record)?;
 
-    let engine_spec = engine_spec(spec, path, cpus.as_ref(), direct_proof);
+    let engine_spec = engine_spec(spec, &header, cpus.as_ref(), direct_proof);
     watch.start();
     let begin = Instant::now();
     let mut engine = engine::open(&engine_spec).map_err(text)?;
@@ -132,7 +125,12 @@ fn unproven(spec: &RunSpec, record: &mut Record, reason: &str) -> Result<(), Str
     }
 }
 
-fn engine_spec(spec: &RunSpec, path: &Path, cpus: Option<&CpuList>, direct_proof: Option<DirectProof>) -> EngineSpec {
+fn engine_spec(
+    spec: &RunSpec,
+    header: &Header,
+    cpus: Option<&CpuList>,
+    direct_proof: Option<DirectProof>,
+) -> EngineSpec {
     let asked = &spec.asked;
     let backend = match asked.backend {
         EngineBackend::Pread => BackendKind::Pread,
@@ -156,7 +154,8 @@ fn engine_spec(spec: &RunSpec, path: &Path, cpus: Option<&CpuList>, direct_proof
             sqpoll_idle_ms: asked.sqpoll_idle_ms,
         },
         direct_proof,
-        path: path.to_owned(),
+        page_size: header.page_size_bytes,
+        path: spec.database_path(),
     }
 }
 

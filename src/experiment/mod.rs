@@ -11,3 +11,18 @@ pub mod runner;
 pub mod schedule;
 pub mod signals;
 pub mod spec;
+
+/// An error and its causes as one line. Some errors quote their cause already: it is not repeated.
+pub fn error_line(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !line.contains(&cause_text) {
+            line.push_str(": ");
+            line.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    line
+}

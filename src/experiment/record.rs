@@ -88,7 +88,7 @@ pub struct Effective {
     pub cpus_allowed: Option<String>,
     /// State of the page cache that residency proved.
     pub cache: Option<CacheState>,
-    /// Journal mode of the database.
+    /// Journal mode by the database's header: `wal` or `rollback`.
     pub journal_mode: Option<String>,
     /// Version of the engine.
     pub engine_version: Option<String>,

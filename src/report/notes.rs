@@ -9,8 +9,11 @@ use crate::experiment::record::{Asked, Record};
 /// Longest answer that the caption shows, in characters.
 const ANSWER_SHOWN_CHARS: usize = 60;
 
-/// Axes of the reader that have a row only where they vary: how the caption writes them, the row's label, the value.
-pub const QUIET_AXES: [(&str, &str, fn(&Asked) -> String); 4] = [
+/// An axis: how the caption writes it, the row's label, the value.
+pub type QuietAxis = (&'static str, &'static str, fn(&Asked) -> String);
+
+/// Axes of the reader that have a row only where they vary.
+pub const QUIET_AXES: [QuietAxis; 4] = [
     ("submit", "submit", |asked| asked.submit.to_string()),
     ("policy", "policy", |asked| asked.policy.to_string()),
     ("batches in flight", "in flight, batches", |asked| asked.in_flight.to_string()),
