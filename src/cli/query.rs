@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -33,12 +34,15 @@ const CELLS: &str = "Cells: every flag takes a list a,b,c, and each combination 
 const RUNS: &str = "Runs";
 const OUTPUT: &str = "Output";
 
-/// Run an SQL query over each combination of engine and way to read, and show what each layer did.
-///
-/// Each run is a process of its own that starts with a cold (or warm) page cache, proven by residency. Runs are
-/// interleaved in random order. The table goes to stdout, all else to stderr.
+const NOTES: &str = "\
+Each run is a process of its own that starts with a cold (or warm) page cache, proven by residency.
+Runs are interleaved in random order. The table goes to stdout, all else to stderr.";
+
+static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{NOTES}\n\n{}", exit::HELP));
+
+/// Run an SQL query over each combination of engine and way to read, and show what each layer did
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = AFTER_HELP.as_str())]
 pub struct QueryArgs {
     /// File with one SQL statement
     #[arg(value_name = "SQL", help_heading = ASKED)]
