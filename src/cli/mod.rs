@@ -1,1 +1,3 @@
 //! What a person types: one file per command.
+
+pub mod doctor;

@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used)]
 //! The watch against real I/O. What needs privilege or a feature skips with its reason.
 
+use super::report::{charge, differ, thread_seconds};
 use super::*;
+use crate::measure::KernelThread;
 
 #[test]
 fn system_time_that_ticks_missed_comes_out_of_user_time() {
