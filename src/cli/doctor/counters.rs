@@ -110,10 +110,9 @@ fn block_layer(measured: &Measured, reads: Option<u64>) -> Check {
         None => Check::ok(NAME, "opened; no direct read was possible to try them on"),
         Some(reads) if bios >= reads && requests > 0 => {
             let stat = measured.diskstats_reads.map_or_else(|| "unknown".to_owned(), |reads| reads.to_string());
-            Check::ok(
-                NAME,
-                format!("{reads} direct reads were {bios} bios and {requests} requests ({stat} by diskstats)"),
-            )
+            let others = if bios > reads { "; others read at the same time" } else { "" };
+            let counted = format!("{bios} bios and {requests} requests ({stat} by diskstats)");
+            Check::ok(NAME, format!("around {reads} direct reads {counted} were counted{others}"))
         }
         Some(reads) => Check::warn(
             NAME,

@@ -12,11 +12,23 @@ use crate::measure::{self, KernelThread};
 /// `sq_thread_idle` of the rings that are set up here, in milliseconds.
 const IDLE_MS: u32 = 50;
 
+/// What it costs that no ring polls.
+const SQPOLL_COST: &str = "the backend uring-sqpoll is refused";
+
+/// What it costs that a poller cannot be bound.
+const SQ_AFF_COST: &str = "--cpus cannot confine the poller: the arm on one CPU is refused under uring-sqpoll";
+
 /// The kernel's switch.
 const DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
 pub(super) fn checks() -> Vec<Check> {
-    vec![setup(), sqpoll(), sq_affinity()]
+    let setup = setup();
+    if setup.needed {
+        let without = |name, cost| Check::missing(name, "no ring", cost, "see io_uring above");
+        let (sqpoll, sq_affinity) = (without("SQPOLL", SQPOLL_COST), without("SQ_AFF", SQ_AFF_COST));
+        return vec![setup, sqpoll, sq_affinity];
+    }
+    vec![setup, sqpoll(), sq_affinity()]
 }
 
 fn setup() -> Check {
@@ -59,7 +71,7 @@ fn setup() -> Check {
 fn setup_remedy(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM | Errno::EACCES) => {
-            "sysctl kernel.io_uring_disabled=0\n\
+            "sudo sysctl kernel.io_uring_disabled=0\n\
              in a container: run it with a seccomp profile that allows io_uring (docker run --security-opt seccomp=unconfined)"
         }
         Some(Errno::ENOSYS) => {
@@ -96,11 +108,10 @@ fn features(params: &Parameters) -> Vec<&'static str> {
 }
 
 fn sqpoll() -> Check {
-    const COST: &str = "the backend uring-sqpoll is refused";
     let others = poller_tids().unwrap_or_default();
     let ring: IoUring = match IoUring::builder().setup_sqpoll(IDLE_MS).build(8) {
         Ok(ring) => ring,
-        Err(error) => return Check::missing("SQPOLL", format!("refused: {error}"), COST, sqpoll_remedy(&error)),
+        Err(error) => return Check::missing("SQPOLL", format!("refused: {error}"), SQPOLL_COST, sqpoll_remedy(&error)),
     };
     let tid = patiently(|| new_poller(&others)).transpose();
     drop(ring);
@@ -132,14 +143,13 @@ fn sqpoll_remedy(error: &io::Error) -> String {
 
 /// Binds a poller to one CPU and reads back where it may run.
 fn sq_affinity() -> Check {
-    const COST: &str = "--cpus cannot confine the poller: the arm on one CPU is refused under uring-sqpoll";
     let Some(cpu) = super::machine::allowed_cpus().and_then(|cpus| cpus.last().copied()) else {
-        return Check::missing("SQ_AFF", "this process's CPUs are not known", COST, "mount -t proc proc /proc");
+        return Check::missing("SQ_AFF", "this process's CPUs are not known", SQ_AFF_COST, "mount -t proc proc /proc");
     };
     let others = poller_tids().unwrap_or_default();
     let ring: IoUring = match IoUring::builder().setup_sqpoll(IDLE_MS).setup_sqpoll_cpu(cpu as u32).build(8) {
         Ok(ring) => ring,
-        Err(error) => return Check::missing("SQ_AFF", format!("refused: {error}"), COST, sqpoll_remedy(&error)),
+        Err(error) => return Check::missing("SQ_AFF", format!("refused: {error}"), SQ_AFF_COST, sqpoll_remedy(&error)),
     };
     let tid = patiently(|| new_poller(&others)).and_then(Result::ok);
     let mut allowed = None;
@@ -156,13 +166,13 @@ fn sq_affinity() -> Check {
         Some(list) => Check::warn(
             "SQ_AFF",
             format!("a poller bound to CPU {cpu} may run on {list}"),
-            COST,
+            SQ_AFF_COST,
             "look for a cpuset or a tool that moves threads",
         ),
         None => Check::warn(
             "SQ_AFF",
             format!("a poller bound to CPU {cpu} was set up, but its mask cannot be read"),
-            COST,
+            SQ_AFF_COST,
             "boot Linux 5.12 or newer, where the poller is a thread of the process",
         ),
     }

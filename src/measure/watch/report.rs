@@ -81,7 +81,7 @@ pub(super) const ALL_LEAVES: [&str; 18] = [
 
 /// A report that is being written: values into fields, reasons beside them.
 pub(super) struct Report {
-    measured: Measured,
+    pub(super) measured: Measured,
 }
 
 impl Report {
@@ -134,7 +134,7 @@ impl Report {
             let count = reading.and_then(|reading| {
                 perf::scale(reading).ok_or_else(|| {
                     "the counter was never on the PMU, which other counters held (the NMI watchdog takes one: \
-                     sysctl kernel.nmi_watchdog=0)"
+                     sudo sysctl kernel.nmi_watchdog=0)"
                         .to_owned()
                 })
             });
@@ -257,7 +257,7 @@ fn total(counters: &Result<Vec<Counter>, String>) -> Result<u64, String> {
 }
 
 /// Of two readings, the one whose counter was on the PMU for the smaller share of its time.
-fn less_often_running(a: sys::Reading, b: sys::Reading) -> sys::Reading {
+pub(super) fn less_often_running(a: sys::Reading, b: sys::Reading) -> sys::Reading {
     let share = |r: sys::Reading, of: sys::Reading| u128::from(r.running_ns) * u128::from(of.enabled_ns);
     if share(b, a) < share(a, b) { b } else { a }
 }
