@@ -311,6 +311,35 @@ fn a_poller_is_charged_apart_from_the_application() {
 }
 
 #[test]
+fn workers_of_io_wq_are_charged_apart_from_the_application() {
+    use std::os::fd::AsRawFd;
+    const TEST: &str = "workers_of_io_wq_are_charged_apart_from_the_application";
+    let mut watch = Watch::open(&WatchOptions { counters: false, file: PathBuf::from(".") });
+    watch.start();
+    let mut ring = match io_uring::IoUring::new(8) {
+        Ok(ring) => ring,
+        Err(error) => {
+            eprintln!("SKIPPED: {TEST}: io_uring: {error}");
+            return;
+        }
+    };
+    let file = fs::File::open("/dev/zero").unwrap();
+    let mut memory = vec![0_u8; 1 << 20];
+    for _ in 0..20 {
+        let entry = io_uring::opcode::Read::new(io_uring::types::Fd(file.as_raw_fd()), memory.as_mut_ptr(), 1 << 20)
+            .build()
+            .flags(io_uring::squeue::Flags::ASYNC);
+        push(&mut ring, &entry);
+        ring.submit_and_wait(1).unwrap();
+        assert_eq!(ring.completion().next().unwrap().result(), 1 << 20);
+    }
+    watch.sample_threads();
+    drop(ring);
+    let m = watch.stop();
+    assert!(m.iowq_s.unwrap() > 0.0, "workers that clear 20 MiB use CPU: {m:?}");
+}
+
+#[test]
 fn without_counters_each_null_has_a_reason_and_clocks_are_measured() {
     let mut watch = Watch::open(&WatchOptions { counters: false, file: PathBuf::from(".") });
     watch.start();
