@@ -1,6 +1,7 @@
 //! What a person types: one file per command.
 
 pub mod child;
+pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod json;

@@ -1,6 +1,7 @@
 //! C SQLite, on ioscope's reader through a shim VFS, or on its own.
 
 mod vfs;
+mod wal_files;
 
 use std::path::Path;
 
@@ -11,12 +12,14 @@ use rusqlite::{Batch, Connection, OpenFlags};
 
 use super::{Engine, EngineBackend, EngineError, EngineKind, EngineReport, EngineSpec, Value};
 use vfs::Shim;
+use wal_files::WalFiles;
 
 /// An open connection.
 pub struct Sqlite {
     // Dropped before the shim, whose VFS it uses.
     connection: Option<Connection>,
     shim: Option<Shim>,
+    wal_files: Option<WalFiles>,
 }
 
 impl Sqlite {
@@ -39,7 +42,7 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // An absolute path cannot be taken for a URI (a build option turns them on everywhere).
         let path = std::path::absolute(&spec.path).map_err(|error| open_error(&spec.path, error.to_string()))?;
-        let mut engine = Sqlite { connection: None, shim };
+        let mut engine = Sqlite { connection: None, shim, wal_files: Some(WalFiles::before(&path)) };
         let opened = match &engine.shim {
             Some(shim) => Connection::open_with_flags_and_vfs(&path, flags, shim.name()),
             None => Connection::open_with_flags(&path, flags),
@@ -113,5 +116,14 @@ impl Engine for Sqlite {
         }
         let reader = self.shim.as_ref().and_then(|shim| shim.take_outcome().0);
         Ok(EngineReport { reader, engine_version: rusqlite::version().to_owned() })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        drop(self.connection.take());
+        if let Some(files) = self.wal_files.take() {
+            files.sweep();
+        }
     }
 }
