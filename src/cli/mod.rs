@@ -1,1 +1,2 @@
 //! What a person types: one file per command.
+pub mod dataset;
