@@ -20,12 +20,10 @@ use super::generate::{Tally, generate};
 use super::interrupt::Interrupts;
 use super::load::{LOAD_PRAGMAS, Loader};
 use super::manifest::{Manifest, header_of, ten_thousandths};
+use super::queries;
 use super::scale::Scale;
 use super::tables::{SCHEMA_SQL, Table};
 use super::temporary::{Temporary, folder_of, remove_abandoned};
-
-/// Q6 as the file in `tpch/queries` has it.
-const Q6_SQL: &str = include_str!("../../tpch/queries/q06.sql");
 
 /// Batches that wait between the generator and the inserting thread.
 const BATCHES_WAITING: usize = 8;
@@ -183,7 +181,7 @@ fn verify_counts(connection: &Connection, tally: &Tally, out: &Path) -> Result<(
 fn verify_q6(connection: &Connection, tally: &Tally, out: &Path) -> Result<(), DatasetError> {
     // The sum over no rows is NULL.
     let found: Option<f64> = connection
-        .query_row(Q6_SQL, [], |row| row.get(0))
+        .query_row(queries::query(6).unwrap_or_default(), [], |row| row.get(0))
         .map_err(|error| DatasetError::sqlite("check", out, error))?;
     let expected = ten_thousandths(tally.q6_ten_thousandths);
     expect(out, || "the answer of Q6".to_owned(), &expected, &format!("{:.4}", found.unwrap_or(0.0)))

@@ -11,6 +11,7 @@ pub mod generate;
 mod interrupt;
 pub mod load;
 mod manifest;
+pub mod queries;
 mod scale;
 pub mod tables;
 mod temporary;

@@ -97,10 +97,10 @@ mod tests {
         let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
         assert_eq!(names, Table::ALL.map(Table::name));
         for table in Table::ALL {
-            let columns: usize = connection
+            let columns: isize = connection
                 .query_row("SELECT count(*) FROM pragma_table_info(?1)", [table.name()], |row| row.get(0))
                 .unwrap();
-            assert_eq!(columns, table.columns(), "{}", table.name());
+            assert_eq!(columns, table.columns() as isize, "{}", table.name());
         }
     }
 }

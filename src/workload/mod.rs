@@ -1,1 +1,3 @@
 //! What is asked: queries and their known answers.
+
+pub mod answer;
