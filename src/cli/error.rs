@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
+use nix::sys::signal::Signal;
+
 use super::exit;
+use crate::dataset::DatasetError;
 use crate::experiment::error_line;
 use crate::workload::database::DatabaseError;
 use crate::workload::query::QueryFileError;
@@ -43,5 +46,18 @@ fn judge(error: &anyhow::Error) -> (i32, Option<String>) {
     if error.is::<QueryFileError>() {
         return (exit::USAGE, Some("give the path of a file with one SQL statement; tpch/queries has some".to_owned()));
     }
-    (exit::FAILED, None)
+    // Its texts say what to do.
+    match error.downcast_ref::<DatasetError>() {
+        Some(DatasetError::Interrupted { signal, .. }) => {
+            (signal.parse::<Signal>().map_or(exit::FAILED, |signal| exit::interrupted(signal as i32)), None)
+        }
+        Some(
+            DatasetError::Scale(_)
+            | DatasetError::PageSize(_)
+            | DatasetError::NoManifest { .. }
+            | DatasetError::BadManifest { .. }
+            | DatasetError::Mismatch { .. },
+        ) => (exit::USAGE, None),
+        _ => (exit::FAILED, None),
+    }
 }

@@ -1,6 +1,7 @@
 //! What a person types: one file per command.
 
 pub mod child;
+pub mod dataset;
 pub mod doctor;
 pub mod error;
 pub mod exit;
@@ -39,6 +40,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Query(Box<query::QueryArgs>),
+    Dataset(dataset::DatasetArgs),
+    Doctor(doctor::DoctorArgs),
     /// Carries out one run; its specification comes on standard input.
     #[command(hide = true)]
     Child,
@@ -56,6 +59,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let outcome = match &cli.command {
         Command::Query(args) => query::run(args),
+        Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
+        Command::Doctor(args) => doctor::run(args),
         Command::Child => child::run(),
     };
     outcome.unwrap_or_else(|error| error::report(&error))

@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use super::error::usage;
 use super::exit;
 use super::json::JsonLines;
+use crate::dataset::{self, Progress, Scale};
 use crate::engine::{EngineBackend, EngineKind};
 use crate::experiment::child::ChildExecutor;
 use crate::experiment::cpus::CpuList;
@@ -52,7 +53,7 @@ pub struct QueryArgs {
     db: Option<PathBuf>,
     /// Scale factor of the TPC-H data that is made
     #[arg(long, value_name = "SF", default_value = "1", help_heading = ASKED, conflicts_with = "db", allow_hyphen_values = true)]
-    scale: String,
+    scale: Scale,
     /// Page size of the TPC-H data that is made, in bytes
     #[arg(long, value_name = "N", default_value = "4096", help_heading = ASKED, conflicts_with = "db", value_parser = page_size)]
     page_size: u32,
@@ -174,7 +175,7 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
         None => None,
     };
     if args.db.is_none() {
-        make_data(args, &database)?;
+        dataset::ensure(args.scale, args.page_size, &database, Progress::Bar)?;
         database::check(&database)?;
     }
     let experiment = Experiment {
@@ -200,7 +201,7 @@ fn database_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
     match &args.db {
         Some(path) if path.as_os_str().is_empty() => Err(usage("--db is empty", "give the path of a database")),
         Some(path) => Ok(path.clone()),
-        None => default_path(args),
+        None => Ok(dataset::default_path(args.scale, args.page_size)),
     }
 }
 
@@ -300,16 +301,6 @@ fn conclude(args: &QueryArgs, finished: Finished) -> anyhow::Result<i32> {
     }
     let failed = finished.records.iter().any(|record| record.error.is_some());
     Ok(if failed { exit::FAILED } else { exit::OK })
-}
-
-/// SEAM
-fn default_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
-    Ok(PathBuf::from(format!("data/tpch-sf{}.db", args.scale)))
-}
-
-/// SEAM
-fn make_data(_args: &QueryArgs, _path: &Path) -> anyhow::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

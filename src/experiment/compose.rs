@@ -175,11 +175,6 @@ impl Record {
             self.explain(&[name], reason);
         }
     }
-
-    /// Notes why there is no verdict on the answer, if there is none.
-    pub(super) fn explain_if_null_answer(&mut self, reason: &str) {
-        self.explain_null("answer_ok", self.answer_ok.is_none(), reason);
-    }
 }
 
 #[cfg(test)]

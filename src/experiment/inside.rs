@@ -7,14 +7,15 @@ use super::compose;
 use super::cpus::{self, CpuList};
 use super::record::{CacheState, Record};
 use super::spec::{FAILED, RunSpec};
+use crate::dataset;
 use crate::engine::{self, EngineBackend, EngineReport, EngineSpec};
 use crate::measure::environment::Environment;
 use crate::measure::{Measured, Watch, WatchOptions, residency};
 use crate::page::config::{BackendKind, Direct, ReaderConfig};
 use crate::page::direct::{self, DirectProof};
+use crate::workload::answer::{self, Verdict};
 use crate::workload::database::{self, Header};
 use crate::workload::query::{self, Rows};
-use crate::workload::seam;
 
 /// Reason of a verdict that is `null`.
 const NO_KNOWN_ANSWER: &str = "no answer is known for this query on this database";
@@ -171,17 +172,26 @@ fn compose_and_judge(
     compose::measured(record, measured);
     let unmet = compose::engine_report(record, report);
     compose::cross_check_sqes(record);
-    if rows.is_whole() {
-        record.answer = Some(seam::format_rows(&rows.kept));
-    } else {
+    if !rows.is_whole() {
         let reason = format!("{} rows, of which no more than {} are kept", rows.count, query::ANSWER_MAX_ROWS);
         record.explain(&["answer", "answer_ok"], &reason);
+        return unmet;
     }
-    let verdict = if rows.is_whole() { seam::check(&spec.query.sql, &rows.kept, path) } else { None };
-    record.answer_ok = verdict.as_ref().map(Result::is_ok);
-    record.explain_if_null_answer(NO_KNOWN_ANSWER);
+    record.answer = Some(answer::format_rows(&rows.kept));
+    let verdict = answer::known_query(&spec.query.sql)
+        .and_then(|number| answer::check(number, dataset::manifest_of(path).as_ref(), &rows.kept));
     match verdict {
-        Some(Err(what)) => Err(format!("wrong answer: {what}")),
-        _ => unmet,
+        None => {
+            record.explain(&["answer_ok"], NO_KNOWN_ANSWER);
+            unmet
+        }
+        Some(Verdict::Right) => {
+            record.answer_ok = Some(true);
+            unmet
+        }
+        Some(Verdict::Wrong(what)) => {
+            record.answer_ok = Some(false);
+            Err(format!("wrong answer: {what}"))
+        }
     }
 }
