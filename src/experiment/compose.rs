@@ -5,6 +5,7 @@ use super::record::{Asked, Record};
 use crate::engine::{EngineBackend, EngineReport};
 use crate::measure::Measured;
 use crate::page::config::{Direct, PoolKind};
+use crate::page::ranges;
 use crate::page::report::ReaderReport;
 
 const OWN_IO: &str = "the engine's own I/O reads, not ioscope's reader";
@@ -12,7 +13,7 @@ const NO_RING: &str = "pread has no ring";
 const NO_POLLER: &str = "no SQPOLL thread";
 
 /// Leaves that only ioscope's reader can fill.
-const READER_LEAVES: [&str; 22] = [
+const READER_LEAVES: [&str; 23] = [
     "backend",
     "direct",
     "direct_proof",
@@ -35,6 +36,7 @@ const READER_LEAVES: [&str; 22] = [
     "pages_from_window",
     "pages_prefetched",
     "pages_wasted",
+    "pages_wasted_ranges",
 ];
 
 /// The CPU that the poller is bound to: the last one of the list. With a single CPU it shares it with the application.
@@ -118,6 +120,15 @@ fn reader_report(record: &mut Record, reader: ReaderReport) {
     record.pages.pages_prefetched = Some(reader.pages_prefetched);
     record.pages.pages_wasted = Some(reader.pages_wasted);
     record.pages.bytes_read = Some(reader.bytes_read);
+    match reader.pages_wasted_ranges {
+        // They are the same in every run; one list of some 100 KB a cell is enough.
+        _ if !record.counted => record.explain(&["pages_wasted_ranges"], "kept of counted runs only"),
+        Some(pages) => record.pages.pages_wasted_ranges = Some(ranges::encode(&pages)),
+        None => {
+            let reason = format!("more than {} ranges", ranges::RANGES_MAX);
+            record.explain(&["pages_wasted_ranges"], &reason);
+        }
+    }
 
     if let Some(poller) = reader.sqpoll {
         record.effective.sqpoll_tid = Some(poller.tid);

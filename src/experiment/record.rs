@@ -144,6 +144,9 @@ pub struct PageCounts {
     pub pages_prefetched: Option<u64>,
     /// Pages read ahead and never asked for.
     pub pages_wasted: Option<u64>,
+    /// Which pages these were, by number from 1, in counted runs: pages left out since the last range, pages of this
+    /// range, and so on in turn. A page that was read for nothing twice is in it once.
+    pub pages_wasted_ranges: Option<Vec<u64>>,
     /// Bytes that the reader asked the kernel for.
     pub bytes_read: Option<u64>,
 }

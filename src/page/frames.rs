@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::ranges::{self, RANGES_MAX};
+
 /// Bytes valid in a unit, or one of the two states below.
 type UnitState = u32;
 /// The unit is being read.
@@ -47,6 +49,8 @@ pub struct Frames {
     clock: u64,
     /// Units read ahead and dropped without having been asked for.
     wasted: u64,
+    /// Which these were, in the order in which they were dropped; `None` once there were too many to keep.
+    wasted_ranges: Option<Vec<Range<u64>>>,
 }
 
 impl Frames {
@@ -64,7 +68,7 @@ impl Frames {
                 asked: Vec::new(),
             })
             .collect();
-        Frames { frames, current: 0, clock: 0, wasted: 0 }
+        Frames { frames, current: 0, clock: 0, wasted: 0, wasted_ranges: Some(Vec::new()) }
     }
 
     /// The frame that holds `unit` and may serve it.
@@ -133,9 +137,23 @@ impl Frames {
         self.wasted + self.frames.iter().map(Frame::unasked).sum::<u64>()
     }
 
+    /// Which units [`Frames::wasted`] counts, merged: a unit that was read for nothing twice is in it once. `None` if
+    /// there were more than [`RANGES_MAX`] ranges.
+    pub fn wasted_ranges(&self) -> Option<Vec<Range<u64>>> {
+        let mut all = self.wasted_ranges.clone()?;
+        self.frames.iter().for_each(|frame| frame.push_unasked(&mut all));
+        Some(ranges::merge(all)).filter(|merged| merged.len() <= RANGES_MAX)
+    }
+
     fn drop_contents(&mut self, index: usize) {
         let frame = &mut self.frames[index];
         self.wasted += frame.unasked();
+        if let Some(kept) = &mut self.wasted_ranges {
+            frame.push_unasked(kept);
+            if kept.len() > RANGES_MAX {
+                self.wasted_ranges = None;
+            }
+        }
         frame.units = 0..0;
         frame.stale = false;
         frame.states.clear();
@@ -167,5 +185,57 @@ impl Frame {
 
     fn unasked(&self) -> u64 {
         self.asked.iter().filter(|asked| !**asked).count() as u64
+    }
+
+    /// Adds the units that were not asked for, as ranges.
+    fn push_unasked(&self, ranges: &mut Vec<Range<u64>>) {
+        for (unit, _) in self.units.clone().zip(&self.asked).filter(|(_, asked)| !**asked) {
+            match ranges.last_mut() {
+                Some(last) if last.end == unit => last.end += 1,
+                _ => ranges.push(unit..unit + 1),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Batches of four units come and go; some of their units are asked for.
+        #[test]
+        fn what_was_wasted_is_known_by_number(batches in proptest::collection::vec((0u64..30, any::<[bool; 4]>()), 0..40)) {
+            let mut frames = Frames::new(3, 4 * 4096);
+            let (mut wasted, mut which) = (0, std::collections::BTreeSet::new());
+            for (first, asked) in batches {
+                let Some(index) = frames.take(first * 4..first * 4 + 4, |_| false) else { continue };
+                for (unit, asked) in (first * 4..).zip(asked) {
+                    if asked {
+                        frames.ask(index, unit);
+                    } else {
+                        wasted += 1;
+                        which.insert(unit);
+                    }
+                }
+            }
+            prop_assert_eq!(frames.wasted(), wasted);
+            let ranges = frames.wasted_ranges().unwrap_or_default();
+            prop_assert_eq!(ranges.into_iter().flatten().collect::<std::collections::BTreeSet<u64>>(), which);
+        }
+    }
+
+    #[test]
+    fn too_many_ranges_are_not_kept_and_still_counted() {
+        let mut frames = Frames::new(1, 2 * 4096);
+        for batch in 0..RANGES_MAX as u64 + 10 {
+            // The second unit of each batch is wasted, so no two ranges touch.
+            if let Some(index) = frames.take(batch * 2..batch * 2 + 2, |_| false) {
+                frames.ask(index, batch * 2);
+            }
+        }
+        assert_eq!(frames.wasted(), RANGES_MAX as u64 + 10);
+        assert_eq!(frames.wasted_ranges(), None);
     }
 }

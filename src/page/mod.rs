@@ -10,6 +10,7 @@ pub mod layout;
 pub mod policy;
 pub mod pool;
 pub mod pread;
+pub mod ranges;
 pub mod reader;
 pub mod report;
 mod sqpoll_thread;

@@ -279,7 +279,11 @@ impl PageReader {
     pub fn report(&self) -> ReaderReport {
         let mut report = self.report.clone();
         self.backend.report(&mut report);
-        report.pages_wasted = self.frames.wasted() * self.layout.pages_per_unit();
+        let per_unit = self.layout.pages_per_unit();
+        report.pages_wasted = self.frames.wasted() * per_unit;
+        // Pages are numbered from 1.
+        let pages = |units: std::ops::Range<u64>| units.start * per_unit + 1..units.end * per_unit + 1;
+        report.pages_wasted_ranges = self.frames.wasted_ranges().map(|units| units.into_iter().map(pages).collect());
         report
     }
 

@@ -1,5 +1,9 @@
 //! What a reader did, and the modes that were in force while it did it.
 
+use std::ops::Range;
+
+use super::ranges;
+
 /// Counts and effective modes of one reader, or the sum over several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReaderReport {
@@ -39,6 +43,9 @@ pub struct ReaderReport {
     pub pages_prefetched: u64,
     /// Pages read ahead and never asked for.
     pub pages_wasted: u64,
+    /// Which these were, as merged ranges of page numbers from 1; a page that was read for nothing twice is in it once.
+    /// `None` where there were more ranges than are kept.
+    pub pages_wasted_ranges: Option<Vec<Range<u64>>>,
     /// Bytes asked of the kernel.
     pub bytes_read: u64,
     /// The SQPOLL thread, sampled right before the ring was closed.
@@ -72,6 +79,10 @@ impl ReaderReport {
             pages_from_window: self.pages_from_window + other.pages_from_window,
             pages_prefetched: self.pages_prefetched + other.pages_prefetched,
             pages_wasted: self.pages_wasted + other.pages_wasted,
+            pages_wasted_ranges: self
+                .pages_wasted_ranges
+                .zip(other.pages_wasted_ranges)
+                .map(|(a, b)| ranges::merge([a, b].concat())),
             bytes_read: self.bytes_read + other.bytes_read,
             sqpoll,
             ..self

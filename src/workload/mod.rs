@@ -1,5 +1,6 @@
 //! What is asked: queries and their known answers.
 
 pub mod answer;
+pub mod btrees;
 pub mod database;
 pub mod query;
