@@ -1,12 +1,14 @@
 //! What a person types: one file per command.
 
 pub mod child;
+pub mod compare;
 pub mod dataset;
 pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod json;
 pub mod query;
+pub mod report;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -40,6 +42,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Query(Box<query::QueryArgs>),
+    Report(report::ReportArgs),
+    Compare(compare::CompareArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
     /// Carries out one run; its specification comes on standard input.
@@ -59,6 +63,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let outcome = match &cli.command {
         Command::Query(args) => query::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
         Command::Child => child::run(),

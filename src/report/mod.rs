@@ -1,7 +1,19 @@
 //! Records to tables and statistics.
 
 pub mod cells;
+pub mod compare;
+pub mod document;
+pub mod drift;
+#[cfg(test)]
+mod fixture;
 pub mod grid;
+pub mod hosts;
+pub mod markdown;
 pub mod notes;
+pub mod phrases;
+pub mod reference;
+pub mod run;
+pub mod sections;
 pub mod statistics;
+pub mod study;
 pub mod table;

@@ -144,6 +144,29 @@ impl Ratio {
         Some(Ratio { pairs: pairs.len(), ratio: summary.median, interval: summary.interval })
     }
 
+    /// The ratio of the medians of samples that were not made in common rounds, as those of two campaigns: both sides
+    /// are resampled by themselves, and a drift between them does not cancel. `pairs` is the smaller number of samples.
+    /// `None` without samples on a side, or where a sample is not a positive number.
+    pub fn of_medians(ours: &[f64], base: &[f64], seed: u64) -> Option<Ratio> {
+        if ours.iter().chain(base).any(|sample| !(sample.is_finite() && *sample > 0.0)) {
+            return None;
+        }
+        let ratio = median(ours)? / median(base)?;
+        let pairs = ours.len().min(base.len());
+        let interval = (pairs >= SAMPLES_MIN).then(|| {
+            let mut random = SplitMix64::new(seed);
+            let mut resampled = |samples: &[f64]| {
+                let mut resample: Vec<f64> = samples.iter().map(|_| samples[random.below(samples.len())]).collect();
+                resample.sort_by(f64::total_cmp);
+                median_of_sorted(&resample)
+            };
+            let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| resampled(ours) / resampled(base)).collect();
+            ratios.sort_by(f64::total_cmp);
+            Interval { low: percentile_of_sorted(&ratios, 0.025), high: percentile_of_sorted(&ratios, 0.975) }
+        });
+        Some(Ratio { pairs, ratio, interval })
+    }
+
     /// Whether the two cells differ.
     pub fn verdict(&self) -> Verdict {
         let Some(Interval { low, high }) = self.interval else { return Verdict::TooFew };
@@ -251,6 +274,23 @@ mod tests {
                 }
                 (verdict, None) => prop_assert!(false, "{verdict:?} without an interval"),
             }
+        }
+
+        #[test]
+        fn medians_of_two_campaigns(
+            ours in proptest::collection::vec(0.5f64..2.0, 1..20), base in proptest::collection::vec(0.5f64..2.0, 1..20), seed: u64
+        ) {
+            let ratio = Ratio::of_medians(&ours, &base, seed).unwrap();
+            prop_assert_eq!(ratio.pairs, ours.len().min(base.len()));
+            prop_assert_eq!(ratio.interval.is_some(), ratio.pairs >= SAMPLES_MIN);
+            if let Some(interval) = ratio.interval {
+                prop_assert!(interval.low <= ratio.ratio && ratio.ratio <= interval.high);
+            }
+            prop_assert_eq!(Ratio::of_medians(&ours, &base, seed), Some(ratio));
+            // The same samples on both sides are never a difference.
+            let same = Ratio::of_medians(&ours, &ours, seed).unwrap();
+            prop_assert!(same.ratio == 1.0 && same.verdict() != Verdict::Resolved);
+            prop_assert_eq!(Ratio::of_medians(&ours, &[0.0], seed), None);
         }
 
         #[test]
