@@ -47,22 +47,19 @@ pub fn cells(text: &str) -> Vec<(String, Asked)> {
     plan.cells
         .iter()
         .map(|cell| {
-            let asked = Asked {
-                engine: cell.engine,
-                backend: cell.backend,
-                direct: cell.direct,
-                submit: cell.submit,
-                policy: cell.policy,
-                window: cell.window,
-                in_flight: cell.in_flight,
-                gap: cell.gap,
-                pool: cell.pool,
-                cache: cell.cache,
-                cpus: None,
-                sqpoll_idle_ms: 1000,
-                database: "data/tpch-sf1.db".to_owned(),
-                query: "q06".to_owned(),
-            };
+            let mut asked = crate::experiment::spec::tests::asked();
+            asked.engine = cell.engine;
+            asked.backend = cell.backend;
+            asked.direct = cell.direct;
+            asked.submit = cell.submit;
+            asked.policy = cell.policy;
+            asked.window = cell.window;
+            asked.in_flight = cell.in_flight;
+            asked.gap = cell.gap;
+            asked.pool = cell.pool;
+            asked.cache = cell.cache;
+            asked.database = "data/tpch-sf1.db".to_owned();
+            asked.query = "q06".to_owned();
             (cell.name(), asked)
         })
         .collect()
