@@ -1,6 +1,8 @@
 //! `ioscope report`: a folder of results as Markdown.
 
+use std::fs::Permissions;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -61,15 +63,11 @@ pub fn publish(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        // Readable like any file that a program writes: the umask takes away what the user does not want.
+        let permissions = Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // A temporary file is its owner's alone.
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
         file.persist(path).map(drop).map_err(|error| error.error)
     };
     write().map_err(|error| usage(format!("--out {}: {error}", path.display()), "choose a file in a folder that exists"))

@@ -93,7 +93,8 @@ fn differences(first: &Study, second: &Study, hosts_a: &[Host<'_>], hosts_b: &[H
     }
     differ("counters", or_none(&a.plan.counters), or_none(&b.plan.counters));
     differ("warm-up rounds", a.plan.warmup.to_string(), b.plan.warmup.to_string());
-    differ("time limit, s", format!("{:?}", a.plan.timeout_s), format!("{:?}", b.plan.timeout_s));
+    let limit = |study: &Study| study.campaign.plan.timeout_s.map_or_else(|| "none".to_owned(), |s| s.to_string());
+    differ("time limit, s", limit(first), limit(second));
     differ("seed of the order", a.plan.seed.to_string(), b.plan.seed.to_string());
     differ("ioscope", or_none(&a.made_with.ioscope_version), or_none(&b.made_with.ioscope_version));
     differ("program file", or_none(&a.made_with.binary_digest), or_none(&b.made_with.binary_digest));
@@ -225,3 +226,7 @@ fn cells(first: &Host<'_>, second: &Host<'_>, seed: u64) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -219,3 +219,23 @@ pub fn whole(text: &str, timed: u32, sections: &[&str]) -> Study {
     super::reference::take(&mut study, super::reference::BUILT_IN).unwrap();
     study
 }
+
+/// Writes the campaign that tests/report.rs reports on: `cargo test -- --ignored write_the_stored_campaign`, after a change
+/// of the record's layout.
+#[test]
+#[ignore = "writes into tests/"]
+fn write_the_stored_campaign() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/readahead");
+    std::fs::create_dir_all(&folder).unwrap();
+    let cells = cells("engine=sqlite direct=required window=0,32,256");
+    let mut campaign = campaign(&cells, 6, &["article.readahead"]);
+    let mut study = study(&campaign, &[], None);
+    super::reference::take(&mut study, super::reference::BUILT_IN).unwrap();
+    let reference = &study.campaign.about.reference[0];
+    campaign["about"]["reference"] =
+        json!([{"section": reference.section, "values": reference.values, "source": reference.source}]);
+    std::fs::write(folder.join("campaign.json"), format!("{campaign}\n")).unwrap();
+    let lines: Vec<String> = records(&cells, 6).iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
+    std::fs::write(folder.join("runs.jsonl"), lines.concat()).unwrap();
+    btrees().save(&folder).unwrap();
+}

@@ -1,0 +1,106 @@
+//! `ioscope report` and `ioscope compare` as a user types them, on folders of stored records.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A stored campaign, checked in.
+fn stored() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/readahead")
+}
+
+/// A copy of it that may be changed.
+fn copy() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(stored()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    folder
+}
+
+fn ioscope(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ioscope"));
+    // Neither the locale nor anything else of the surroundings matters.
+    command.args(arguments).env_clear().current_dir("/").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The arguments are refused with exit code 2 and an error that holds all of these texts, and nothing is printed.
+fn refused(arguments: &[&str], expected: &[&str]) {
+    let output = ioscope(arguments);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty() && error.contains("help: "), "{arguments:?}: {error}");
+    for part in expected {
+        assert!(error.contains(part), "{arguments:?}: no '{part}' in {error}");
+    }
+}
+
+#[test]
+fn the_report_of_stored_records_is_what_it_was() {
+    let folder = stored();
+    let output = ioscope(&["report", folder.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    insta::assert_snapshot!(text(&output.stdout));
+
+    let copied = copy();
+    let out = copied.path().join("report.md");
+    let again = ioscope(&["report", copied.path().to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert!(again.status.success() && again.stdout.is_empty());
+    assert_eq!(std::fs::read(out).unwrap(), output.stdout);
+}
+
+#[test]
+fn a_cut_line_is_told_and_the_rest_reported() {
+    let folder = copy();
+    let path = folder.path().join("runs.jsonl");
+    let runs = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &runs[..runs.len() - 100]).unwrap();
+    let output = ioscope(&["report", folder.path().to_str().unwrap()]);
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("runs.jsonl, line 21 is skipped: it is cut"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("- line 21: it is cut"));
+    assert!(text(&output.stdout).contains("1 run of 21 planned have no record"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_cannot_be_reported_is_one_clear_error() {
+    let folder = copy();
+    let path = folder.path().to_str().unwrap();
+    refused(&["report", "/no/such/folder"], &["/no/such/folder is no folder"]);
+    refused(&["report", path, "--reference", "/no/such.toml"], &["/no/such.toml: No such file"]);
+    refused(&["report", path, "--out", "/no/such/report.md"], &["--out /no/such/report.md", "No such file"]);
+    let runs = std::fs::read_to_string(folder.path().join("runs.jsonl")).unwrap();
+    std::fs::write(folder.path().join("runs.jsonl"), runs.replacen("\"schema\":1", "\"schema\":7", 1)).unwrap();
+    refused(&["report", path], &["runs.jsonl: line 1: its schema is 7", "newer ioscope"]);
+    std::fs::remove_file(folder.path().join("runs.jsonl")).unwrap();
+    refused(&["report", path], &["has no runs.jsonl"]);
+    std::fs::write(folder.path().join("campaign.json"), "{\"schema\":").unwrap();
+    std::fs::write(folder.path().join("runs.jsonl"), "").unwrap();
+    refused(&["report", path], &["campaign.json: it is no JSON"]);
+    std::fs::remove_file(folder.path().join("campaign.json")).unwrap();
+    refused(&["report", path], &["has no campaign.json"]);
+}
+
+#[test]
+fn campaigns_are_compared_and_differences_refused() {
+    let (first, second) = (stored(), copy());
+    let (a, b) = (first.to_str().unwrap(), second.path().to_str().unwrap());
+    let output = ioscope(&["compare", a, b]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Made in the same way"), "{}", text(&output.stdout));
+
+    let path = second.path().join("campaign.json");
+    let campaign = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, campaign.replace("\"ioscope_version\":\"0.1.0\"", "\"ioscope_version\":\"0.2.0\"")).unwrap();
+    refused(&["compare", a, b], &["ioscope: 0.1.0 and 0.2.0", "--accept-differences"]);
+    let output = ioscope(&["compare", a, b, "--accept-differences"]);
+    assert!(output.status.success() && text(&output.stdout).contains("- ioscope: 0.1.0 and 0.2.0"));
+
+    std::fs::write(&path, campaign.replace("\"name\":\"readahead\"", "\"name\":\"other\"")).unwrap();
+    refused(&["compare", a, b, "--accept-differences"], &["experiment 'readahead'", "'other'", "nothing to compare"]);
+}
