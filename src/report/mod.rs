@@ -1,6 +1,7 @@
 //! Records to tables and statistics.
 
 pub mod cells;
+pub mod figure;
 pub mod grid;
 pub mod notes;
 pub mod statistics;
