@@ -6,6 +6,7 @@ pub mod dataset;
 pub mod doctor;
 pub mod error;
 pub mod exit;
+pub mod figures;
 pub mod json;
 pub mod query;
 pub mod report;
@@ -43,6 +44,7 @@ struct Cli {
 enum Command {
     Query(Box<query::QueryArgs>),
     Report(report::ReportArgs),
+    Figures(figures::FiguresArgs),
     Compare(compare::CompareArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
@@ -64,6 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     let outcome = match &cli.command {
         Command::Query(args) => query::run(args),
         Command::Report(args) => report::run(args),
+        Command::Figures(args) => figures::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),

@@ -36,7 +36,7 @@ fn the_same_files_give_the_same_bytes() {
     let mut shuffled = records(&chosen, 7);
     shuffled.reverse();
     let mut study = study(&campaign(&chosen, 7, &["article.readahead"]), &shuffled, Some(btrees()));
-    reference::take(&mut study, reference::BUILT_IN).unwrap();
+    reference::take(&mut study, &reference::all(None).unwrap());
     assert_eq!(once, render(&study));
 }
 
@@ -149,12 +149,12 @@ fn a_run_that_failed_before_it_knew_its_machine_stands_with_the_only_one() {
 fn published_values_that_are_missing_are_named() {
     let mut study = whole(READAHEAD, 7, &["article.readahead", "app.micro", "no.such"]);
     let table = "[article.readahead.window_0]\nsqes = 195207\n[app.micro]\nx = [1, 2]\n";
-    reference::take(&mut study, table).unwrap();
+    reference::take(&mut study, &reference::parse(table).unwrap());
     let text = part(&render(&study), "### Published values beside the measured ones");
     assert!(text.contains("article.readahead.window_0.bios, "), "{text}");
     assert!(text.contains("article.readahead.window_32.sqes"), "{text}");
     assert!(text.contains("- x: [1,2]"), "{text}");
-    assert!(reference::take(&mut study, "= no toml").is_err());
+    assert!(reference::parse("= no toml").is_err());
 }
 
 #[test]

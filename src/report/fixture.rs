@@ -216,7 +216,7 @@ pub fn campaign(cells: &[(String, Asked)], timed: u32, sections: &[&str]) -> Val
 pub fn whole(text: &str, timed: u32, sections: &[&str]) -> Study {
     let cells = cells(text);
     let mut study = study(&campaign(&cells, timed, sections), &records(&cells, timed), Some(btrees()));
-    super::reference::take(&mut study, super::reference::BUILT_IN).unwrap();
+    super::reference::take(&mut study, &super::reference::all(None).unwrap());
     study
 }
 
@@ -230,7 +230,7 @@ fn write_the_stored_campaign() {
     let cells = cells("engine=sqlite direct=required window=0,32,256");
     let mut campaign = campaign(&cells, 6, &["article.readahead"]);
     let mut study = study(&campaign, &[], None);
-    super::reference::take(&mut study, super::reference::BUILT_IN).unwrap();
+    super::reference::take(&mut study, &super::reference::all(None).unwrap());
     let reference = &study.campaign.about.reference[0];
     campaign["about"]["reference"] =
         json!([{"section": reference.section, "values": reference.values, "source": reference.source}]);

@@ -1,11 +1,10 @@
-//! Records to tables and statistics.
+//! Records to tables, reports, comparisons and figures.
 
 pub mod cells;
 pub mod compare;
 pub mod document;
 pub mod drift;
-#[cfg(test)]
-mod fixture;
+pub mod figure;
 pub mod grid;
 pub mod hosts;
 pub mod markdown;
@@ -17,3 +16,6 @@ pub mod sections;
 pub mod statistics;
 pub mod study;
 pub mod table;
+
+#[cfg(test)]
+mod fixture;

@@ -55,6 +55,8 @@ pub struct About {
     pub hypothesis: Option<String>,
     /// Published values that it is set beside.
     pub reference: Vec<Reference>,
+    /// The figures to draw, as its file describes them.
+    pub figures: Vec<Value>,
 }
 
 /// One section of the published values.
@@ -291,6 +293,22 @@ impl Study {
             self.runs.iter().map(|run| (run.cell.as_str(), run.run, run.counted)).collect();
         self.campaign.plan.order.iter().filter(|id| !made.contains(&(id.cell.as_str(), id.run, id.counted))).collect()
     }
+}
+
+/// The records of a study as they stand in its folder, without the lines that were skipped and without their longest
+/// lists, which no figure shows.
+///
+/// # Errors
+/// [`StudyError`]: the file has gone since the study was read.
+pub fn values(folder: &Path, study: &Study) -> Result<Vec<Value>, StudyError> {
+    let text = read(folder, RUNS_FILE)?;
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    let kept = lines.filter(|(index, _)| !study.skipped.iter().any(|(line, _)| *line == index + 1));
+    let mut values: Vec<Value> = kept.filter_map(|(_, line)| serde_json::from_slice(line).ok()).collect();
+    for pages in values.iter_mut().filter_map(|value| value.get_mut("pages")?.as_object_mut()) {
+        pages.remove("pages_wasted_ranges");
+    }
+    Ok(values)
 }
 
 fn read(folder: &Path, name: &'static str) -> Result<Vec<u8>, StudyError> {

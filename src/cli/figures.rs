@@ -1,0 +1,98 @@
+//! `ioscope figures`: the figures that an experiment names, from its stored records.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::error::usage;
+use super::exit;
+use super::report::load;
+use crate::report::figure::{self, DrawOptions, FigureSpec};
+use crate::report::{reference, study};
+
+/// Draw the figures of a campaign as SVG, PNG and PDF, with the CSV behind each
+///
+/// Like the report they are a function of the folder's files alone.
+#[derive(Debug, Args)]
+pub struct FiguresArgs {
+    /// Folder that `ioscope run` has filled
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Write the files into this folder [default: DIR/figures]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Draw these only (repeatable)
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Take the published values from this file instead of those kept with the campaign
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
+    /// A line that is stamped on every figure
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+/// Draws, writes and names the files on stdout; answers the exit code.
+pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
+    let study = load(&args.folder)?;
+    let specs = specs(&study.campaign.about.figures, &args.only)?;
+    let published = match &args.reference {
+        Some(path) => reference::all(Some(path)),
+        None => reference::with_stored(&study),
+    };
+    let published = published
+        .map_err(|error| usage(error.to_string(), "give a file like experiments/reference.toml"))?;
+    let records = study::values(&args.folder, &study)
+        .map_err(|error| usage(error.to_string(), "give the folder of a campaign"))?;
+    let folder = args.out.clone().unwrap_or_else(|| args.folder.join("figures"));
+    let options = DrawOptions {
+        note: args.note.as_deref(),
+        seed: study.campaign.plan.seed,
+        reference: Some(&published),
+    };
+    let mut code = exit::OK;
+    for spec in &specs {
+        // One figure that cannot be drawn does not take the others with it.
+        let written = figure::draw(spec, &records, &options).and_then(|drawing| {
+            for warning in &drawing.warnings {
+                let _ = writeln!(io::stderr(), "warning: figure {}: {warning}", spec.name);
+            }
+            figure::write(&drawing, &folder)
+        });
+        match written {
+            Ok(paths) => {
+                for path in paths {
+                    let _ = writeln!(io::stdout(), "{}", path.display());
+                }
+            }
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "error: {error}");
+                code = exit::FAILED;
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// The figures that the experiment names, or those of them that are asked for.
+fn specs(figures: &[Value], only: &[String]) -> anyhow::Result<Vec<FigureSpec>> {
+    let mut specs = Vec::new();
+    for (number, value) in figures.iter().enumerate() {
+        let name = value.get("name").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), str::to_owned);
+        let spec: FigureSpec = serde_json::from_value(value.clone()).map_err(|error| {
+            usage(format!("figure {name} of the experiment: {error}"), "mend [[figure]] in the experiment's file and its campaign.json")
+        })?;
+        specs.push(spec);
+    }
+    let known = specs.iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(", ");
+    if let Some(unknown) = only.iter().find(|name| !specs.iter().any(|spec| spec.name == **name)) {
+        return Err(usage(format!("the experiment has no figure '{unknown}'"), format!("its figures are: {known}")));
+    }
+    if specs.is_empty() {
+        return Err(usage("the experiment names no figure", "add a [[figure]] to its file"));
+    }
+    specs.retain(|spec| only.is_empty() || only.contains(&spec.name));
+    Ok(specs)
+}

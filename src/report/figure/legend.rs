@@ -1,0 +1,117 @@
+//! The legend: a row or more above the panels, where it covers nothing.
+
+use super::canvas::{Align, Canvas, Spot, Stroke};
+use super::chart::{LINE, TEXT};
+use super::data::FigureData;
+use super::font::{Metrics, printable};
+use super::palette::{self, INK};
+use super::panel::{BAR_EDGE, LINE_WIDTH, MARK, PUBLISHED_MARK, TIMELINE_WIDTH};
+use super::spec::{FigureSpec, Kind};
+
+/// Room of a sample of a line.
+const LINE_SAMPLE: i32 = 700;
+/// Room of a sample of a fill or a mark.
+const SAMPLE: i32 = 330;
+/// Between sample and text, and between entries.
+const AFTER_SAMPLE: i32 = 80;
+const BETWEEN: i32 = 300;
+
+/// What is shown before an entry's text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sample {
+    /// Stroke of a line with these colour and dash, and a mark.
+    Line { color: usize, dash: usize, mark: Option<usize> },
+    /// A filled bar.
+    Fill(usize),
+    /// A published value's mark.
+    Published(usize),
+}
+
+impl Sample {
+    fn width(self) -> i32 {
+        if matches!(self, Sample::Line { .. }) { LINE_SAMPLE } else { SAMPLE }
+    }
+}
+
+/// A legend with the place of each entry.
+#[derive(Debug, Default)]
+pub(super) struct Legend {
+    entries: Vec<(Spot, Sample, String)>,
+    rows: i32,
+}
+
+/// Places the entries in rows of at most `room`.
+pub(super) fn measure(spec: &FigureSpec, data: &FigureData, metrics: &Metrics, room: f64) -> Legend {
+    let published = data.published_labels();
+    let has_names = data.series.len() > 1 || !spec.series.is_empty() || spec.kind == Kind::Stacked;
+    let mut samples: Vec<(Sample, String)> = Vec::new();
+    if has_names || !published.is_empty() {
+        for (at, series) in data.series.iter().enumerate() {
+            let look = series.look;
+            let sample = match spec.kind {
+                Kind::Line => Sample::Line { color: look.color, dash: look.dash, mark: Some(look.mark) },
+                Kind::Timeline => Sample::Line { color: look.color, dash: look.dash, mark: None },
+                Kind::Bars | Kind::Stacked => Sample::Fill(look.mark),
+            };
+            let lines = data.panels.iter().flat_map(|panel| &panel.lines).filter(|line| line.series == at);
+            let has_data = lines.flat_map(|line| &line.points).any(|point| point.estimate.is_some());
+            samples.push((sample, if has_data { series.name.clone() } else { format!("{} (no data)", series.name) }));
+        }
+    }
+    let numbered = published.iter().enumerate();
+    samples.extend(numbered.map(|(at, text)| (Sample::Published(at), (*text).to_owned())));
+
+    let room = room as i32;
+    let mut legend = Legend { entries: Vec::new(), rows: i32::from(!samples.is_empty()) };
+    let mut x = 0;
+    for (sample, text) in samples {
+        let before = sample.width() + AFTER_SAMPLE;
+        let text = metrics.cut(&printable(&text), TEXT, f64::from(room - before));
+        let width = before + metrics.width(&text, TEXT).ceil() as i32;
+        if x > 0 && x + width > room {
+            legend.rows += 1;
+            x = 0;
+        }
+        legend.entries.push(((x, (legend.rows - 1) * LINE), sample, text));
+        x += width + BETWEEN;
+    }
+    legend
+}
+
+impl Legend {
+    /// Its height with the room below it.
+    pub fn height(&self) -> i32 {
+        if self.rows == 0 { 0 } else { self.rows * LINE + 80 }
+    }
+
+    /// Draws it below and to the right of `origin`.
+    pub fn draw(&self, canvas: &Canvas<'_>, origin: Spot) -> Result<(), String> {
+        for ((x, y), sample, text) in &self.entries {
+            let (x, y) = (origin.0 + x, origin.1 + y);
+            let middle = y + 150;
+            match *sample {
+                Sample::Line { color, dash, mark } => {
+                    let width = if mark.is_some() { LINE_WIDTH } else { TIMELINE_WIDTH };
+                    let stroke = Stroke { color: palette::line(color), width, dash: palette::dash(dash) };
+                    canvas.path(&[(x, middle), (x + LINE_SAMPLE, middle)], stroke)?;
+                    if let Some(mark) = mark {
+                        let at = (x + LINE_SAMPLE / 2, middle);
+                        canvas.mark(palette::mark(mark), at, MARK, palette::line(color), false)?;
+                    }
+                }
+                Sample::Fill(index) => {
+                    let (from, to) = ((x, middle - 100), (x + SAMPLE, middle + 100));
+                    canvas.rect(from, to, palette::fill(index))?;
+                    let (hatch, color) = palette::hatch(index);
+                    canvas.hatch(from, to, hatch, color)?;
+                    canvas.outline(from, to, BAR_EDGE)?;
+                }
+                Sample::Published(index) => {
+                    canvas.mark(palette::published(index), (x + SAMPLE / 2, middle), PUBLISHED_MARK, INK, true)?;
+                }
+            }
+            canvas.text(text, (x + sample.width() + AFTER_SAMPLE, y + 240), TEXT, Align::Left, INK)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Published values: looked up in the file of published figures and set beside what was measured.
+
+use serde_json::Value;
+
+use super::cells::AxisValues;
+use super::data::{AxisValue, FigureData, Mark};
+use super::error::FigureError;
+use super::quantity::drawable;
+use super::spec::{FigureSpec, Published, Reference};
+
+/// Puts the published values of a figure into its panels.
+///
+/// # Errors
+/// [`FigureError::Spec`] for a key that the file does not have, a series or panel that the figure does not show, or an
+/// x that stands nowhere on the axis.
+pub(super) fn place(
+    spec: &FigureSpec,
+    file: Option<&Value>,
+    panel_axis: Option<&AxisValues>,
+    data: &mut FigureData,
+) -> Result<(), FigureError> {
+    let mut labels: Vec<String> = Vec::new();
+    for reference in &spec.reference {
+        let text = match &reference.label {
+            Some(label) => format!("published: {label}"),
+            None => "published".to_owned(),
+        };
+        let label = labels.iter().position(|known| *known == text).unwrap_or_else(|| {
+            labels.push(text.clone());
+            labels.len() - 1
+        });
+        let quantity = reference.quantity.as_ref().and_then(|name| spec.y.iter().position(|y| y == name)).unwrap_or(0);
+        let (x, at) = position(spec, reference, data)?;
+        let series = match &reference.series {
+            None => None,
+            Some(name) => Some(series(spec, name, data)?),
+        };
+        let mark = Mark { x, at, quantity, ends: ends(spec, reference, file)?, label, text, series };
+        for panel in panels(spec, reference, panel_axis, data, quantity)? {
+            if let Some(panel) = data.panels.get_mut(panel) {
+                panel.published.push(mark.clone());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where it stands on x.
+fn position(spec: &FigureSpec, reference: &Reference, data: &FigureData) -> Result<(String, Option<f64>), FigureError> {
+    let value = AxisValue::from(&reference.x);
+    match (&data.x.categories, &value) {
+        (Some(names), _) => {
+            let text = value.text();
+            let shown = spec.label(&text);
+            let at = names.iter().position(|name| *name == text || name == shown);
+            // A category without runs is not on the axis: the published value alone has nothing to stand beside.
+            Ok((text, at.map(|at| at as f64)))
+        }
+        (None, AxisValue::Number(number)) => Ok((value.text(), drawable(*number))),
+        (None, other) => {
+            Err(spec.error(format!("a `reference` has x = \"{}\", and x is a number in this figure", other.text())))
+        }
+    }
+}
+
+fn series(spec: &FigureSpec, name: &str, data: &FigureData) -> Result<usize, FigureError> {
+    data.series.iter().position(|series| series.name == name).ok_or_else(|| {
+        let known: Vec<&str> = data.series.iter().map(|series| series.name.as_str()).collect();
+        spec.error(format!("a `reference` has series `{name}`; there are {}", known.join("; ")))
+    })
+}
+
+fn panels(
+    spec: &FigureSpec,
+    reference: &Reference,
+    axis: Option<&AxisValues>,
+    data: &FigureData,
+    quantity: usize,
+) -> Result<Vec<usize>, FigureError> {
+    match (&reference.panel, axis) {
+        _ if spec.panels_are_quantities() => Ok(vec![quantity]),
+        (None, _) => Ok((0..data.panels.len()).collect()),
+        (Some(panel), Some(axis)) => match axis.values.iter().position(|value| value.is(panel)) {
+            Some(at) => Ok(vec![at]),
+            None => {
+                let known: Vec<String> = axis.values.iter().map(AxisValue::text).collect();
+                let panel = AxisValue::from(panel).text();
+                Err(spec.error(format!("a `reference` has panel `{panel}`; there are {}", known.join(", "))))
+            }
+        },
+        (Some(_), None) => Err(spec.error("a `reference` has `panel`, and the figure has no `panels`")),
+    }
+}
+
+fn ends(spec: &FigureSpec, reference: &Reference, file: Option<&Value>) -> Result<(f64, f64), FigureError> {
+    let (low, high) = match (reference.y, &reference.key) {
+        (Some(Published::Value(y)), _) => (y, y),
+        (Some(Published::Range([low, high])), _) => (low, high),
+        (None, Some(key)) => look_up(file, key).map_err(|problem| spec.error(problem))?,
+        (None, None) => return Err(spec.error("a `reference` needs `y` or `key`")),
+    };
+    match (drawable(low), drawable(high)) {
+        (Some(low), Some(high)) if low <= high => Ok((low, high)),
+        (Some(low), Some(high)) => {
+            Err(spec.error(format!("a `reference` has the range {low} to {high}: lower end first")))
+        }
+        _ => Err(spec.error(format!("a `reference` has {low} to {high}, which cannot be drawn"))),
+    }
+}
+
+/// The number or the two ends of a range under a dotted key.
+fn look_up(file: Option<&Value>, key: &str) -> Result<(f64, f64), String> {
+    let mut value = file.ok_or_else(|| {
+        format!("a `reference` has key `{key}`, and there is no file of published figures; give `y` instead")
+    })?;
+    for part in key.split('.') {
+        let next = match value {
+            Value::Object(table) => table.get(part),
+            Value::Array(list) => part.parse::<usize>().ok().and_then(|at| list.get(at)),
+            _ => None,
+        };
+        value = next.ok_or_else(|| {
+            let known = match value {
+                Value::Object(table) => table.keys().cloned().collect::<Vec<_>>().join(", "),
+                Value::Array(list) => format!("0 to {}", list.len().saturating_sub(1)),
+                _ => "nothing below it".to_owned(),
+            };
+            format!("the published figures have no `{key}`: at `{part}` there are {known}")
+        })?;
+    }
+    let number = |value: &Value| value.as_f64();
+    match value {
+        Value::Array(list) => match list.as_slice() {
+            [low, high] => number(low).zip(number(high)),
+            _ => None,
+        },
+        value => number(value).map(|value| (value, value)),
+    }
+    .ok_or_else(|| {
+        format!("published figure `{key}` is neither a number nor a range of two: name one, as in `{key}.0`")
+    })
+}
