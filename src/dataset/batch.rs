@@ -133,6 +133,7 @@ impl RowWriter<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -53,10 +53,21 @@ fn build_in(
     out: &Path,
     progress: Progress,
 ) -> Result<Manifest, DatasetError> {
-    let interrupts =
-        Interrupts::hold().map_err(|error| DatasetError::io("hold back signals for", out, error.into()))?;
     remove_abandoned(out).map_err(|error| DatasetError::io("read the folder", folder, error))?;
     check_space(folder, scale, page_size_bytes, out)?;
+    write(folder, scale, page_size_bytes, out, progress)
+}
+
+/// Everything after the look at the free space, which may have been too hopeful.
+pub(super) fn write(
+    folder: &Path,
+    scale: Scale,
+    page_size_bytes: u32,
+    out: &Path,
+    progress: Progress,
+) -> Result<Manifest, DatasetError> {
+    let interrupts =
+        Interrupts::hold().map_err(|error| DatasetError::io("hold back signals for", out, error.into()))?;
     let database = Temporary::create(out).map_err(|error| DatasetError::io("create a file beside", out, error))?;
     let tally = fill(database.path(), scale, page_size_bytes, out, progress, &interrupts)?;
     sync_and_verify(&database, &tally, out, &interrupts)?;
@@ -77,7 +88,7 @@ fn check_space(folder: &Path, scale: Scale, page_size_bytes: u32, out: &Path) ->
     let needed = (bytes_at_one * scale.get()) as u64 + (1 << 20);
     let free = nix::sys::statvfs::statvfs(folder)
         .map_err(|error| DatasetError::io("ask for the free space of", folder, error.into()))?;
-    let available = u64::from(free.blocks_available()) * u64::from(free.fragment_size());
+    let available = free.blocks_available() * free.fragment_size();
     if available >= needed {
         return Ok(());
     }

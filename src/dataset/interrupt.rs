@@ -61,6 +61,7 @@ impl Drop for Interrupts {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

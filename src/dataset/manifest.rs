@@ -182,6 +182,7 @@ pub(super) fn ten_thousandths(value: i128) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

@@ -16,6 +16,7 @@ mod scale;
 pub mod tables;
 mod temporary;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
 use std::path::{Path, PathBuf};

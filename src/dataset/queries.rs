@@ -7,7 +7,8 @@ pub fn query(number: u8) -> Option<&'static str> {
 
 /// The answer to query `number` at scale 1: a header line, then a line for each row, columns separated by `|`.
 ///
-/// These are the specification's (as the crate `tpchgen` carries them), without the padding, and with all four decimals for Q6.
+/// These are the specification's, as the crate `tpchgen` carries them, without the padding. Two differ: Q6 has all four decimals
+/// here, and Q11 has whole part keys, where the crate lost the last two digits of each.
 pub fn answer_sf1(number: u8) -> Option<&'static str> {
     ANSWERS_SF1.get(usize::from(number).checked_sub(1)?).copied()
 }
@@ -63,6 +64,7 @@ const ANSWERS_SF1: [&str; 22] = [
 ];
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use tpchgen::q_and_a::QueryAndAnswer;
@@ -82,6 +84,12 @@ mod tests {
                 // Two more decimals than the crate's: products of two numbers of two decimals have four.
                 assert_eq!(ours[1], "123141078.2283");
                 ours[1] = format!("{:.2}", ours[1].parse::<f64>().unwrap());
+            }
+            if number == 11 {
+                for line in ours.iter_mut().skip(1) {
+                    let (key, value) = line.split_once('|').unwrap();
+                    *line = format!("{}|{value}", &key[..key.len() - 2]);
+                }
             }
             assert_eq!(ours, trimmed, "Q{number}");
         }

@@ -85,6 +85,7 @@ impl FromStr for Scale {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use std::collections::HashSet;

@@ -198,8 +198,8 @@ fn normalised(sql: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let length = if rest.starts_with("--") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest[2..].find("*/").map_or(rest.len(), |end| end + 4)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.find("*/").map_or(rest.len(), |end| end + "/**/".len())
         } else if first.is_whitespace() {
             first.len_utf8()
         } else {
@@ -238,5 +238,6 @@ fn quoted(text: &str, quote: char) -> usize {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 #[path = "answer_tests.rs"]
 mod tests;
