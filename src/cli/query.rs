@@ -234,8 +234,8 @@ fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
 
 fn progress() -> ProgressBar {
     // Drawn on a terminal only, and only when a run starts or ends: a ticking bar would take CPU from the runs.
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg}") {
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
         bar.set_style(style);
     }
     bar
@@ -249,10 +249,8 @@ struct Keeper<'a> {
 
 impl Observer for Keeper<'_> {
     fn starting(&mut self, number: usize, total: usize, spec: &RunSpec) {
-        self.bar.set_length(total as u64);
-        self.bar.set_position(number as u64 + 1);
         let kind = if spec.counted { "counted" } else { "timed" };
-        self.bar.set_message(format!("{} ({kind} run {})", spec.cell, spec.run));
+        self.bar.set_message(format!("{}/{total} {} ({kind} run {})", number + 1, spec.cell, spec.run));
     }
 
     fn finished(&mut self, record: &Record) -> io::Result<()> {
