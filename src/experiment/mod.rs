@@ -1,3 +1,28 @@
 //! An experiment as data: spec, plan, child runs, records.
 
+pub mod child;
+pub mod compose;
+pub mod cpus;
+pub mod inside;
+pub mod plan;
+pub mod random;
 pub mod record;
+pub mod runner;
+pub mod schedule;
+pub mod signals;
+pub mod spec;
+
+/// An error and its causes as one line. Some errors quote their cause already: it is not repeated.
+pub fn error_line(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !line.contains(&cause_text) {
+            line.push_str(": ");
+            line.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    line
+}

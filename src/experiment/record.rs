@@ -88,7 +88,7 @@ pub struct Effective {
     pub cpus_allowed: Option<String>,
     /// State of the page cache that residency proved.
     pub cache: Option<CacheState>,
-    /// Journal mode of the database.
+    /// Journal mode by the database's header: `wal` or `rollback`.
     pub journal_mode: Option<String>,
     /// Version of the engine.
     pub engine_version: Option<String>,
@@ -236,4 +236,121 @@ pub struct Record {
     pub warnings: Vec<String>,
     /// The machine and its settings.
     pub environment: Environment,
+}
+
+/// Groups of a record whose quantities need a reason where they are `null`.
+const MEASURED_GROUPS: [&str; 7] = ["effective", "times", "ring", "pages", "block", "hardware", "residency"];
+
+impl Record {
+    /// A record of which nothing is known yet but what was asked.
+    pub fn blank(experiment: &str, cell: &str, run: u32, counted: bool, asked: Asked) -> Record {
+        Record {
+            schema: RECORD_SCHEMA,
+            experiment: experiment.to_owned(),
+            cell: cell.to_owned(),
+            run,
+            counted,
+            asked,
+            effective: Effective::default(),
+            answer: None,
+            answer_ok: None,
+            error: None,
+            times: Times::default(),
+            ring: RingCounts::default(),
+            pages: PageCounts::default(),
+            block: BlockCounts::default(),
+            hardware: HardwareCounts::default(),
+            residency: Residency::default(),
+            reasons: BTreeMap::new(),
+            warnings: Vec::new(),
+            environment: Environment::default(),
+        }
+    }
+
+    /// Leaf names that are `null` and have no reason yet.
+    pub fn unexplained(&self) -> Vec<String> {
+        let Ok(serde_json::Value::Object(record)) = serde_json::to_value(self) else { return Vec::new() };
+        let groups = MEASURED_GROUPS.iter().filter_map(|group| record.get(*group)?.as_object());
+        let answers = record.iter().filter(|(name, _)| *name == "answer" || *name == "answer_ok");
+        groups
+            .flatten()
+            .chain(answers)
+            .filter(|(name, value)| value.is_null() && !self.reasons.contains_key(*name))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Gives every quantity that is `null` without a reason this one.
+    pub fn explain_rest(&mut self, reason: &str) {
+        for name in self.unexplained() {
+            self.reasons.insert(name, reason.to_owned());
+        }
+    }
+
+    /// Gives each of `names` that has no reason yet this one.
+    pub fn explain(&mut self, names: &[&str], reason: &str) {
+        for name in names {
+            self.reasons.entry((*name).to_owned()).or_insert_with(|| reason.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A record of which nothing was measured.
+    pub(crate) fn blank() -> Record {
+        Record::blank("e", "sqlite-uring-w32", 1, false, crate::experiment::spec::tests::asked())
+    }
+
+    #[test]
+    fn the_leaf_names_are_the_documented_ones() {
+        let value = serde_json::to_value(blank()).unwrap();
+        fn leaves(value: &serde_json::Value, into: &mut Vec<String>) {
+            for (name, value) in value.as_object().unwrap() {
+                match value {
+                    serde_json::Value::Object(group) if !group.is_empty() => leaves(value, into),
+                    _ => into.push(name.clone()),
+                }
+            }
+        }
+        let mut names = Vec::new();
+        leaves(&value, &mut names);
+        for name in "experiment cell run engine backend direct submit policy window cache answer answer_ok error wall_s user_s \
+             system_s sqpoll_s iowq_s sqpoll_work_s sqes sqes_traced enter_calls short_reads pages_asked pages_prefetched \
+             pages_wasted bios bios_merged device_requests device_bytes cycles instructions cache_references cache_misses \
+             resident_pages_before reasons"
+            .split_whitespace()
+        {
+            assert!(names.iter().any(|n| n == name), "{name} is missing");
+        }
+    }
+
+    #[test]
+    fn a_null_is_unexplained_until_it_has_a_reason() {
+        let mut record = blank();
+        assert!(record.unexplained().contains(&"wall_s".to_owned()));
+        record.times.wall_s = Some(0.0);
+        record.explain(&["sqes"], "no ring");
+        let unexplained = record.unexplained();
+        assert!(!unexplained.contains(&"wall_s".to_owned()) && !unexplained.contains(&"sqes".to_owned()));
+        record.explain_rest("it failed");
+        assert_eq!(record.unexplained(), Vec::<String>::new());
+        assert_eq!(record.reasons["sqes"], "no ring");
+        assert_eq!(record.reasons["bios"], "it failed");
+        assert!(!record.reasons.contains_key("wall_s") && !record.reasons.contains_key("error"));
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut record = blank();
+        record.times.wall_s = Some(0.603);
+        record.effective.direct = Some(Direct::Required);
+        record.explain_rest("not measured");
+        let line = serde_json::to_string(&record).unwrap();
+        assert!(!line.contains('\n'));
+        assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
+    }
 }

@@ -115,7 +115,7 @@ impl BlockDevice {
     pub fn stats(&self) -> Result<DiskStats, String> {
         if self.attribute("queue/iostats").as_deref() == Some("0") {
             return Err(format!(
-                "{} keeps no statistics; turn them on: echo 1 > /sys/block/{}/queue/iostats",
+                "{} keeps no statistics; echo 1 | sudo tee /sys/block/{}/queue/iostats",
                 self.name, self.name
             ));
         }

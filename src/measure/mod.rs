@@ -13,5 +13,7 @@ mod threads;
 pub mod tracepoint;
 mod watch;
 
-pub use threads::KernelThread;
+pub(crate) use sys::direct_alignment;
+
+pub use threads::{KernelThread, kernel_threads};
 pub use watch::{Measured, Watch, WatchOptions};

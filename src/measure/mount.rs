@@ -25,9 +25,15 @@ pub fn all() -> Vec<Mount> {
     fs::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// The mount that `path`, which must exist, lies on.
+/// The mount that `path`, which must exist, lies on: by its name, or by its device's number for a file without a name.
 pub fn of_file(path: &Path) -> Option<Mount> {
-    containing(&all(), &fs::canonicalize(path).ok()?)
+    let mounts = all();
+    if let Ok(path) = fs::canonicalize(path) {
+        return containing(&mounts, &path);
+    }
+    let dev = nix::sys::stat::stat(path).ok()?.st_dev;
+    let device = format!("{}:{}", nix::sys::stat::major(dev), nix::sys::stat::minor(dev));
+    mounts.into_iter().find(|mount| mount.device == device)
 }
 
 /// The last mount on the longest mount point above `path`: a later mount on the same point hides an earlier one.
@@ -112,6 +118,14 @@ mod tests {
         assert_eq!(kind("/mnt/my disk/a.db"), "btrfs");
         assert_eq!(kind("/mnt/my diskette/a.db"), "tmpfs");
         assert_eq!(kind("/home/a.db"), "ext4");
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_found_by_its_device() {
+        use std::os::fd::AsRawFd;
+        let file = tempfile::tempfile_in(".").unwrap();
+        let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        assert_eq!(of_file(&link).unwrap().fs_type, of_file(Path::new(".")).unwrap().fs_type);
     }
 
     #[test]

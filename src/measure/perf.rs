@@ -46,7 +46,7 @@ pub(crate) fn open_reason(error: &io::Error, scope: Scope, paranoid: Option<i32>
             }
             format!(
                 "{what} is not permitted (kernel.perf_event_paranoid is {now}); run as root or with CAP_PERFMON, \
-                 or: sysctl kernel.perf_event_paranoid={level}"
+                 or: sudo sysctl kernel.perf_event_paranoid={level}"
             )
         }
         Some(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENODEV) => {
@@ -59,7 +59,7 @@ pub(crate) fn open_reason(error: &io::Error, scope: Scope, paranoid: Option<i32>
                 .to_owned()
         }
         Some(Errno::ENFILE) => {
-            "the system may open no more files; raise the limit: sysctl fs.file-max=1000000".to_owned()
+            "the system may open no more files; raise the limit: sudo sysctl fs.file-max=1000000".to_owned()
         }
         Some(Errno::ENOSYS) => "this kernel has no perf events; one built with CONFIG_PERF_EVENTS has".to_owned(),
         Some(Errno::EBUSY) => "another tool holds the PMU for itself; stop it and run again".to_owned(),
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn each_errno_has_its_own_remedy() {
         let reason = |errno: Errno, scope, level| open_reason(&io::Error::from(errno), scope, level);
-        assert!(reason(Errno::EACCES, Scope::System, Some(2)).contains("sysctl kernel.perf_event_paranoid=0"));
-        assert!(reason(Errno::EACCES, Scope::Process, Some(2)).contains("sysctl kernel.perf_event_paranoid=1"));
+        assert!(reason(Errno::EACCES, Scope::System, Some(2)).contains("sudo sysctl kernel.perf_event_paranoid=0"));
+        assert!(reason(Errno::EACCES, Scope::Process, Some(2)).contains("sudo sysctl kernel.perf_event_paranoid=1"));
         assert!(reason(Errno::EPERM, Scope::System, Some(-1)).contains("seccomp"));
         assert!(reason(Errno::ENOENT, Scope::Process, Some(2)).contains("no PMU"));
         assert!(reason(Errno::EOPNOTSUPP, Scope::Process, Some(2)).contains("no PMU"));

@@ -64,6 +64,11 @@ pub(crate) fn sample(tasks: &Path) -> Result<BTreeMap<i32, ThreadTime>, String> 
     Ok(threads)
 }
 
+/// io_uring's threads of this process now, by thread id, or why they are not known.
+pub fn kernel_threads() -> Result<Vec<(i32, KernelThread)>, String> {
+    Ok(sample(Path::new(TASKS))?.into_iter().map(|(tid, thread)| (tid, thread.kind)).collect())
+}
+
 /// A thread's CPU time. Its clock is exact even while it runs on another CPU; `schedstat` lags by up to a tick.
 fn cpu_ns(tid: i32, task: &Path) -> Result<u64, String> {
     let from_clock = clock_gettime(thread_clock(tid)).ok().and_then(|time| {

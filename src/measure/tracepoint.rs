@@ -31,7 +31,7 @@ pub fn tracefs() -> Result<PathBuf, String> {
     }
     match mounts.into_iter().find(|m| m.fs_type == "tracefs") {
         Some(elsewhere) => Ok(elsewhere.point),
-        None => Err(format!("tracefs is not mounted; as root: mount -t tracefs tracefs {TRACEFS}")),
+        None => Err(format!("tracefs is not mounted; sudo mount -t tracefs tracefs {TRACEFS}")),
     }
 }
 
@@ -58,7 +58,7 @@ fn unreadable(file: &Path, tracefs: &Path, error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::PermissionDenied {
         format!(
             "tracefs at {} may be read by root alone; run as root, or give your group access: \
-             mount -o remount,mode=750,gid=$(id -g) {}",
+             sudo mount -o remount,mode=750,gid=$(id -g) {}",
             tracefs.display(),
             tracefs.display()
         )
@@ -123,6 +123,6 @@ mod tests {
     fn a_tracefs_for_root_alone_says_how_to_open_it() {
         let error = io::Error::from(io::ErrorKind::PermissionDenied);
         let reason = unreadable(Path::new("/t/events/x/id"), Path::new("/t"), &error);
-        assert!(reason.contains("mount -o remount,mode=750"), "{reason}");
+        assert!(reason.contains("sudo mount -o remount,mode=750"), "{reason}");
     }
 }

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used)]
 //! The watch against real I/O. What needs privilege or a feature skips with its reason.
 
+use super::report::{charge, differ, less_often_running, thread_seconds};
 use super::*;
+use crate::measure::KernelThread;
+use crate::measure::sys::Reading;
 
 #[test]
 fn system_time_that_ticks_missed_comes_out_of_user_time() {
@@ -29,6 +32,63 @@ fn threads_are_charged_from_where_they_stood_at_the_start() {
     ]);
     assert_eq!(thread_seconds(&before, &after, KernelThread::SqPoll), 0.75);
     assert_eq!(thread_seconds(&before, &after, KernelThread::IoWorker), 0.125);
+}
+
+#[test]
+fn the_counter_that_was_least_on_the_pmu_is_the_one_reported() {
+    let reading = |enabled_ns, running_ns| Reading { count: 1, enabled_ns, running_ns };
+    let (full, half) = (reading(100, 100), reading(1000, 500));
+    assert_eq!(less_often_running(full, half), half);
+    assert_eq!(less_often_running(half, full), half);
+    assert_eq!(less_often_running(half, reading(0, 0)), half);
+}
+
+/// The warnings about counts of one disk, given bytes that the process itself read.
+fn cross_checked(measured: Measured, own_bytes: u64) -> Vec<String> {
+    let device = BlockDevice {
+        name: "sda".to_owned(),
+        major: 8,
+        minor: 0,
+        sysfs: PathBuf::new(),
+        above: Vec::new(),
+        has_requests: true,
+    };
+    let mut report = Report::new(Vec::new());
+    report.measured = measured;
+    report.cross_check(&device, Some((0, own_bytes)));
+    report.finish().warnings
+}
+
+fn agreeing() -> Measured {
+    Measured {
+        bios_merged: Some(900),
+        requests_allocated: Some(110),
+        device_requests: Some(100),
+        diskstats_reads: Some(100),
+        // Ten requests were merged into others after they had been allocated.
+        diskstats_reads_merged: Some(910),
+        device_bytes: Some(10 << 20),
+        ..Measured::default()
+    }
+}
+
+#[test]
+fn counts_that_agree_warn_of_nothing() {
+    assert_eq!(cross_checked(agreeing(), 10 << 20), Vec::<String>::new());
+}
+
+#[test]
+fn counts_that_differ_name_both_numbers() {
+    let requests = cross_checked(Measured { diskstats_reads: Some(150), ..agreeing() }, 10 << 20);
+    assert!(requests.len() == 1 && requests[0].contains("100 read") && requests[0].contains("150"), "{requests:?}");
+    let merges = cross_checked(Measured { diskstats_reads_merged: Some(800), ..agreeing() }, 10 << 20);
+    assert!(merges.len() == 1 && merges[0].contains("910 read merges") && merges[0].contains("800"), "{merges:?}");
+}
+
+#[test]
+fn what_others_read_from_the_disk_is_told() {
+    let foreign = cross_checked(agreeing(), 4 << 20);
+    assert!(foreign.len() == 1 && foreign[0].contains("somebody else's"), "{foreign:?}");
 }
 
 /// A loop device of its own over a file in memory: nobody else reads it, so counts are exact.
@@ -248,6 +308,35 @@ fn a_poller_is_charged_apart_from_the_application() {
     let sqpoll_s = m.sqpoll_s.unwrap();
     assert!(sqpoll_s > 0.0, "a poller that spins for 100 ms uses CPU: {m:?}");
     assert!(!m.reasons.contains_key("iowq_s") && m.user_s.is_some() && m.system_s.is_some());
+}
+
+#[test]
+fn workers_of_io_wq_are_charged_apart_from_the_application() {
+    use std::os::fd::AsRawFd;
+    const TEST: &str = "workers_of_io_wq_are_charged_apart_from_the_application";
+    let mut watch = Watch::open(&WatchOptions { counters: false, file: PathBuf::from(".") });
+    watch.start();
+    let mut ring = match io_uring::IoUring::new(8) {
+        Ok(ring) => ring,
+        Err(error) => {
+            eprintln!("SKIPPED: {TEST}: io_uring: {error}");
+            return;
+        }
+    };
+    let file = fs::File::open("/dev/zero").unwrap();
+    let mut memory = vec![0_u8; 1 << 20];
+    for _ in 0..20 {
+        let entry = io_uring::opcode::Read::new(io_uring::types::Fd(file.as_raw_fd()), memory.as_mut_ptr(), 1 << 20)
+            .build()
+            .flags(io_uring::squeue::Flags::ASYNC);
+        push(&mut ring, &entry);
+        ring.submit_and_wait(1).unwrap();
+        assert_eq!(ring.completion().next().unwrap().result(), 1 << 20);
+    }
+    watch.sample_threads();
+    drop(ring);
+    let m = watch.stop();
+    assert!(m.iowq_s.unwrap() > 0.0, "workers that clear 20 MiB use CPU: {m:?}");
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! `ioscope doctor`: what this machine can measure, what it cannot, what that costs and what mends it.
+
+mod check;
+mod counters;
+mod machine;
+mod ring;
+mod storage;
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+pub use check::{Check, State, render, verdict};
+
+/// Look at the machine: what can be measured here, what cannot, what that costs, and the command that mends it.
+///
+/// Exit code 0: the main job (a query over io_uring with direct I/O) can run, perhaps with counters missing; 1: it cannot.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DoctorArgs {
+    /// The database to be measured; without it, the folder `data` or else the current one is looked at.
+    #[arg(long, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Subject {
+    /// The database, if one was named.
+    db: Option<PathBuf>,
+    /// The folder in which it lies, or the data set would be made; it exists.
+    folder: PathBuf,
+}
+
+impl Subject {
+    fn of(args: &DoctorArgs) -> anyhow::Result<Subject> {
+        let wanted = match &args.db {
+            Some(db) if db.is_dir() => db.clone(),
+            Some(db) => std::path::absolute(db)?.parent().unwrap_or(Path::new("/")).to_owned(),
+            None => PathBuf::from("data"),
+        };
+        let folder = wanted.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Ok(Subject { db: args.db.clone(), folder: folder.to_owned() })
+    }
+
+    /// The database where it exists, else the folder.
+    fn place(&self) -> &Path {
+        self.db.as_deref().filter(|db| db.is_file()).unwrap_or(&self.folder)
+    }
+}
+
+/// Looks at the machine, prints one line a check and a verdict to stdout, and answers the exit code.
+pub fn run(args: &DoctorArgs) -> anyhow::Result<i32> {
+    let checks = examine(&Subject::of(args)?);
+    let mut stdout = std::io::stdout().lock();
+    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let (sentence, can_run) = verdict(&checks);
+    writeln!(stdout, "{}\n{sentence}", render(&checks, colour))?;
+    Ok(if can_run { 0 } else { 1 })
+}
+
+/// Every check, in the order of a page's way: machine, ring, storage, counters.
+fn examine(subject: &Subject) -> Vec<Check> {
+    let mut checks = machine::checks(subject);
+    checks.extend(ring::checks());
+    checks.extend(storage::checks(subject));
+    checks.extend(counters::checks(subject));
+    checks
+}
+
+/// Says what a run did not measure and why, from the reasons of its record: one sentence for each reason, which names
+/// the quantities that share it. What was not asked for is left out.
+pub fn missing_for_query(reasons: &BTreeMap<String, String>) -> Vec<String> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (leaf, reason) in reasons.iter().filter(|(_, reason)| !reason.starts_with("not asked for")) {
+        by_reason.entry(reason).or_default().push(leaf);
+    }
+    by_reason.into_iter().map(|(reason, leaves)| format!("not measured: {}: {reason}", leaves.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn reasons_that_several_share_are_said_once() {
+        let reasons = [("bios", "no tracefs"), ("cycles", "no PMU"), ("device_requests", "no tracefs")];
+        let mut reasons: BTreeMap<String, String> =
+            reasons.iter().map(|(leaf, reason)| ((*leaf).to_owned(), (*reason).to_owned())).collect();
+        reasons.insert("sqes_traced".to_owned(), "not asked for (counters = none)".to_owned());
+        assert_eq!(
+            missing_for_query(&reasons),
+            ["not measured: cycles: no PMU", "not measured: bios, device_requests: no tracefs"]
+        );
+    }
+
+    #[test]
+    fn the_folder_of_a_database_to_be_made_is_the_nearest_that_exists() {
+        let root = tempfile::tempdir().unwrap();
+        let db = root.path().join("not/there.db");
+        let subject = Subject::of(&DoctorArgs { db: Some(db) }).unwrap();
+        assert_eq!(subject.folder, root.path());
+        assert_eq!(subject.place(), root.path());
+    }
+
+    #[test]
+    fn a_machine_is_examined_without_panic_and_each_trouble_says_its_cost() {
+        let root = tempfile::tempdir_in(".").unwrap();
+        let db = root.path().join("x.db");
+        std::fs::write(&db, [b"SQLite format 3\0".as_slice(), &[0; 8192]].concat()).unwrap();
+        let before = std::fs::read(&db).unwrap();
+        let checks = examine(&Subject::of(&DoctorArgs { db: Some(db.clone()) }).unwrap());
+        for check in &checks {
+            assert_eq!(check.state == State::Ok, check.cost.is_empty(), "{check:?}");
+            assert!(!check.found.is_empty(), "{check:?}");
+        }
+        assert_eq!(std::fs::read(&db).unwrap(), before);
+        let names: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["x.db"], "the folder is left as it was");
+    }
+
+    #[test]
+    fn a_database_that_is_not_there_stops_the_main_job() {
+        let root = tempfile::tempdir_in(".").unwrap();
+        let subject = Subject::of(&DoctorArgs { db: Some(root.path().join("missing.db")) }).unwrap();
+        let (sentence, can_run) = verdict(&examine(&subject));
+        assert!(!can_run && sentence.contains("database"), "{sentence}");
+    }
+}

@@ -1,0 +1,330 @@
+//! `ioscope query`: one SQL file over a matrix of engines and ways to read.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::Signal;
+
+use super::error::usage;
+use super::exit;
+use super::json::JsonLines;
+use crate::dataset::{self, Progress, Scale};
+use crate::engine::{EngineBackend, EngineKind};
+use crate::experiment::child::ChildExecutor;
+use crate::experiment::cpus::CpuList;
+use crate::experiment::plan::{
+    self, Cell, Cells, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window,
+};
+use crate::experiment::record::{CacheState, Record};
+use crate::experiment::runner::{self, Finished, Observer};
+use crate::experiment::schedule::Counters;
+use crate::experiment::spec::{Experiment, RunSpec};
+use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
+use crate::report::table;
+use crate::workload::database;
+use crate::workload::query::Query;
+
+const ASKED: &str = "What is asked";
+const CELLS: &str = "Cells: every flag takes a list a,b,c, and each combination is a cell";
+const RUNS: &str = "Runs";
+const OUTPUT: &str = "Output";
+
+const NOTES: &str = "\
+Each run is a process of its own that starts with a cold (or warm) page cache, proven by residency.
+Runs are interleaved in random order. The table goes to stdout, all else to stderr.";
+
+static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{NOTES}\n\n{}", exit::HELP));
+
+/// Run an SQL query over each combination of engine and way to read, and show what each layer did
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP.as_str())]
+pub struct QueryArgs {
+    /// File with one SQL statement
+    #[arg(value_name = "SQL", help_heading = ASKED)]
+    sql: PathBuf,
+    /// SQLite database to ask; opened read-only [default: data/tpch-sf{SF}.db, made when missing]
+    #[arg(long, value_name = "FILE", help_heading = ASKED)]
+    db: Option<PathBuf>,
+    /// Scale factor of the TPC-H data that is made
+    #[arg(long, value_name = "SF", default_value = "1", help_heading = ASKED, conflicts_with = "db", allow_hyphen_values = true)]
+    scale: Scale,
+    /// Page size of the TPC-H data that is made, in bytes
+    #[arg(long, value_name = "N", default_value = "4096", help_heading = ASKED, conflicts_with = "db", value_parser = page_size)]
+    page_size: u32,
+
+    /// sqlite, turso
+    #[arg(long, value_name = "LIST", default_value = "turso,sqlite", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<EngineKind>)]
+    engine: Vec<EngineKind>,
+    /// pread, uring, uring-sqpoll: ioscope's reader; builtin, builtin-uring: the engine's own I/O
+    #[arg(long, value_name = "LIST", default_value = "uring", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<EngineBackend>)]
+    backend: Vec<EngineBackend>,
+    /// disabled: through the page cache; required: O_DIRECT, proven, or the run fails
+    #[arg(long, value_name = "LIST", default_value = "disabled", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<Direct>)]
+    direct: Vec<Direct>,
+    /// cold, warm: state of the page cache at the start
+    #[arg(long, value_name = "LIST", default_value = "cold", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<CacheState>)]
+    cache: Vec<CacheState>,
+    /// Pages fetched at once, 0 to 4096; 0 is no readahead
+    #[arg(long, value_name = "LIST", default_value = "32", help_heading = CELLS, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse_window)]
+    window: Vec<u32>,
+    /// per-page: one SQE a page; coalesced: one SQE a contiguous run
+    #[arg(long, value_name = "LIST", default_value = "per-page", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<Submit>)]
+    submit: Vec<Submit>,
+    /// Batches in flight while one is consumed, 1 to 16
+    #[arg(long, value_name = "LIST", default_value = "4", help_heading = CELLS, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse_in_flight)]
+    in_flight: Vec<u32>,
+    /// Unwanted pages that a run may read through, 0 to 32
+    #[arg(long, value_name = "LIST", default_value = "8", help_heading = CELLS, value_delimiter = ',', allow_hyphen_values = true, value_parser = parse_gap)]
+    gap: Vec<u32>,
+    /// normal, huge: memory behind the reader's frames
+    #[arg(long, value_name = "LIST", default_value = "normal", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<PoolKind>)]
+    pool: Vec<PoolKind>,
+    /// sequential: which pages are read ahead
+    #[arg(long, value_name = "LIST", default_value = "sequential", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<PolicyKind>)]
+    policy: Vec<PolicyKind>,
+    /// Run these cells instead, with the flags above for what is not said: 'backend=builtin cache=warm' (repeatable)
+    #[arg(long, value_name = "CELL", help_heading = CELLS)]
+    cell: Vec<String>,
+
+    /// Timed runs of each cell
+    #[arg(long, value_name = "N", default_value = "1", help_heading = RUNS, allow_hyphen_values = true, value_parser = runs)]
+    runs: u32,
+    /// none: timed runs only; all: counters in every run; both: timed runs and one counted run of each cell
+    #[arg(long, value_name = "WHICH", default_value = "both", help_heading = RUNS, value_parser = parse_value::<Counters>)]
+    counters: Counters,
+    /// CPUs to confine each run to, as taskset -c writes them; the SQPOLL thread is bound to the last one
+    #[arg(long, value_name = "LIST", help_heading = RUNS)]
+    cpus: Option<CpuList>,
+    /// How long an SQPOLL thread spins without work before it sleeps
+    #[arg(long, value_name = "MS", default_value = "1000", help_heading = RUNS, allow_hyphen_values = true, value_parser = sqpoll_idle_ms)]
+    sqpoll_idle_ms: u32,
+    /// Seed of the order of runs, and of the bootstrap
+    #[arg(long, value_name = "N", default_value = "1", help_heading = RUNS)]
+    seed: u64,
+    /// End a run that takes longer, and go on: 90, 500ms, 10m, 2h, none
+    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = RUNS, value_parser = timeout)]
+    timeout: Timeout,
+
+    /// Append one record a run (JSON Lines); '-' is stdout, and the table goes to stderr
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    json: Option<PathBuf>,
+    /// Name of the experiment in its records
+    #[arg(long, value_name = "NAME", default_value = "query", help_heading = OUTPUT)]
+    name: String,
+}
+
+/// How long a run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Timeout(Option<Duration>);
+
+fn runs(text: &str) -> Result<u32, plan::AxisError> {
+    parse_number("runs", text, 1, 10_000)
+}
+
+fn sqpoll_idle_ms(text: &str) -> Result<u32, plan::AxisError> {
+    parse_number("sqpoll-idle-ms", text, 1, 3_600_000)
+}
+
+fn page_size(text: &str) -> Result<u32, String> {
+    let size = text.parse::<u32>().ok().filter(|n| n.is_power_of_two() && (512..=65536).contains(n));
+    size.ok_or_else(|| format!("page size '{text}' is none of SQLite's; a power of two from 512 to 65536"))
+}
+
+fn timeout(text: &str) -> Result<Timeout, String> {
+    if text == "none" {
+        return Ok(Timeout(None));
+    }
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let ms = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => 0,
+    };
+    let total = number.parse::<u64>().ok().and_then(|n| n.checked_mul(ms)).filter(|&total| total > 0);
+    // The clock cannot count for ever: a year is more than any run.
+    let total = total.filter(|&total| total <= 366 * 24 * 3_600_000);
+    total
+        .map(|total| Timeout(Some(Duration::from_millis(total))))
+        .ok_or_else(|| format!("'{text}' is no duration; write it as 90, 500ms, 10m or 2h, or none"))
+}
+
+/// Runs the query and answers the exit code.
+pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
+    let query = Query::load(&args.sql)?;
+    let database = database_path(args)?;
+    let cells = cells(args, &database)?;
+    if let Some(cpus) = &args.cpus {
+        cpus.check_allowed().map_err(|e| usage(e.to_string(), "choose among the CPUs that this process may run on"))?;
+    }
+    if args.db.is_some() {
+        database::check(&database)?;
+    }
+    let mut json = match &args.json {
+        Some(path) => {
+            Some(JsonLines::open(path).map_err(|e| usage(e.to_string(), "choose another file, or '-' for stdout"))?)
+        }
+        None => None,
+    };
+    if args.db.is_none() {
+        dataset::ensure(args.scale, args.page_size, &database, Progress::Bar)?;
+        database::check(&database)?;
+    }
+    let experiment = Experiment {
+        name: args.name.clone(),
+        database,
+        query,
+        cells,
+        runs: args.runs,
+        counters: args.counters,
+        seed: args.seed,
+        cpus: args.cpus.clone(),
+        sqpoll_idle_ms: args.sqpoll_idle_ms,
+    };
+    let mut executor = ChildExecutor::new(args.timeout.0).context("cannot watch for signals")?;
+    let mut observer = Keeper { bar: progress(), json: json.as_mut() };
+    let finished = runner::run(&experiment, &mut executor, &mut observer);
+    observer.bar.finish_and_clear();
+    show(&experiment, &finished, matches!(json, Some(JsonLines::Stdout)))?;
+    conclude(args, finished)
+}
+
+fn database_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
+    match &args.db {
+        Some(path) if path.as_os_str().is_empty() => Err(usage("--db is empty", "give the path of a database")),
+        Some(path) => Ok(path.clone()),
+        None => Ok(dataset::default_path(args.scale, args.page_size)),
+    }
+}
+
+/// The cells asked for; what is left out of a product is told on stderr.
+fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
+    let base = Matrix {
+        engine: args.engine.clone(),
+        backend: args.backend.clone(),
+        direct: args.direct.clone(),
+        cache: args.cache.clone(),
+        policy: args.policy.clone(),
+        window: args.window.clone(),
+        submit: args.submit.clone(),
+        in_flight: args.in_flight.clone(),
+        gap: args.gap.clone(),
+        pool: args.pool.clone(),
+    };
+    let mut matrices = Vec::new();
+    for text in &args.cell {
+        let matrix = base.with(text);
+        let help = format!("write AXIS=VALUE,... with spaces between axes; the axes are {}", plan::AXES);
+        matrices.push(matrix.map_err(|e| usage(format!("--cell '{text}': {e}"), help))?);
+    }
+    if matrices.is_empty() {
+        matrices.push(base);
+    }
+    let is_utf8 = std::str::from_utf8(database.as_os_str().as_bytes()).is_ok();
+    let Cells { cells, left_out } = plan::expand(&matrices, is_utf8);
+    if cells.is_empty() {
+        let (what, why): (Vec<&str>, Vec<&str>) = left_out.iter().map(|l| (l.what.as_str(), l.why.as_str())).unzip();
+        return Err(usage(format!("this combination is not possible: {}", what.join("; ")), why.join("; ")));
+    }
+    for left_out in left_out {
+        let _ = writeln!(io::stderr(), "left out: {}: {}", left_out.what, left_out.why);
+    }
+    Ok(cells)
+}
+
+fn progress() -> ProgressBar {
+    // Drawn on a terminal only, and only when a run starts or ends: a ticking bar would take CPU from the runs.
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Shows progress and keeps the records.
+struct Keeper<'a> {
+    bar: ProgressBar,
+    json: Option<&'a mut JsonLines>,
+}
+
+impl Observer for Keeper<'_> {
+    fn starting(&mut self, number: usize, total: usize, spec: &RunSpec) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(number as u64 + 1);
+        let kind = if spec.counted { "counted" } else { "timed" };
+        self.bar.set_message(format!("{} ({kind} run {})", spec.cell, spec.run));
+    }
+
+    fn finished(&mut self, record: &Record) -> io::Result<()> {
+        self.json.as_mut().map_or(Ok(()), |json| json.append(record))
+    }
+}
+
+fn show(experiment: &Experiment, finished: &Finished, on_stderr: bool) -> anyhow::Result<()> {
+    let order: Vec<String> = experiment.cells.iter().map(Cell::name).collect();
+    let text = table::render(&finished.records, &order, table::WIDTH, experiment.seed);
+    let written = if on_stderr {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+    };
+    match written {
+        // The reader of the pipe has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write the table"),
+    }
+}
+
+fn conclude(args: &QueryArgs, finished: Finished) -> anyhow::Result<i32> {
+    let done = format!("{} of {} runs were made", finished.records.len(), finished.planned);
+    if let Some(error) = finished.not_kept {
+        if error.kind() == ErrorKind::BrokenPipe {
+            return Ok(exit::OK);
+        }
+        let file = args.json.as_deref().unwrap_or(Path::new("-")).display();
+        return Err(
+            anyhow::Error::new(error).context(format!("--json {file}: the last record could not be kept; {done}"))
+        );
+    }
+    if let Some(signal) = finished.interrupted {
+        let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
+        let _ = writeln!(io::stderr(), "interrupted by {name}: {done}");
+        return Ok(exit::interrupted(signal));
+    }
+    let failed = finished.records.iter().any(|record| record.error.is_some());
+    Ok(if failed { exit::FAILED } else { exit::OK })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let seconds = |text: &str| timeout(text).map(|t| t.0.map(|d| d.as_secs_f64()));
+        assert_eq!(seconds("90"), Ok(Some(90.0)));
+        assert_eq!(seconds("500ms"), Ok(Some(0.5)));
+        assert_eq!(seconds("10m"), Ok(Some(600.0)));
+        assert_eq!(seconds("2h"), Ok(Some(7200.0)));
+        assert_eq!(seconds("none"), Ok(None));
+        for bad in ["", "0", "-1", "1.5", "h", "5d", "99999999999999999999", "18446744073709551615h"] {
+            assert!(timeout(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn page_sizes() {
+        assert_eq!(page_size("65536"), Ok(65536));
+        for bad in ["0", "256", "4095", "131072", "4k", "-1"] {
+            assert!(page_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! An experiment in memory, and the specification of one run that is handed to a child process.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpus::CpuList;
+use super::plan::Cell;
+use super::record::{Asked, Record};
+use super::schedule::{Counters, PlannedRun};
+use crate::workload::query::Query;
+
+/// An experiment: what is asked, of which cells, how often.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// The database.
+    pub database: PathBuf,
+    /// The query.
+    pub query: Query,
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// Timed runs of each cell (counted ones, where every run is counted).
+    pub runs: u32,
+    /// Which runs are counted.
+    pub counters: Counters,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// CPUs that runs are confined to.
+    pub cpus: Option<CpuList>,
+    /// `sq_thread_idle`, in milliseconds.
+    pub sqpoll_idle_ms: u32,
+}
+
+/// One run, as the child process reads it from its standard input (JSON).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The cell's name.
+    pub cell: String,
+    /// The run's number.
+    pub run: u32,
+    /// Whether counters are on.
+    pub counted: bool,
+    /// What is asked.
+    pub asked: Asked,
+    /// The query.
+    pub query: Query,
+    /// The database's path, as bytes: it may not be UTF-8.
+    pub database: Vec<u8>,
+    /// The process that waits for the record, and without which the run has no purpose.
+    pub runner_pid: Option<i32>,
+}
+
+impl RunSpec {
+    /// The database's path.
+    pub fn database_path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.database.clone()))
+    }
+
+    /// A record of this run of which nothing is known yet.
+    pub fn blank_record(&self) -> Record {
+        Record::blank(&self.experiment, &self.cell, self.run, self.counted, self.asked.clone())
+    }
+
+    /// The record of this run when it failed before anything was measured.
+    pub fn failed_record(&self, error: &str) -> Record {
+        let mut record = self.blank_record();
+        record.error = Some(error.to_owned());
+        record.explain_rest(FAILED);
+        record
+    }
+}
+
+/// The reason of a quantity that a failed run did not come to.
+pub const FAILED: &str = "the run failed before this was known";
+
+impl Experiment {
+    /// What a run of the experiment asks for.
+    pub fn run_spec(&self, planned: PlannedRun) -> RunSpec {
+        let cell = &self.cells[planned.cell];
+        RunSpec {
+            experiment: self.name.clone(),
+            cell: cell.name(),
+            run: planned.run,
+            counted: planned.counted,
+            asked: Asked {
+                engine: cell.engine,
+                backend: cell.backend,
+                direct: cell.direct,
+                submit: cell.submit,
+                policy: cell.policy,
+                window: cell.window,
+                in_flight: cell.in_flight,
+                gap: cell.gap,
+                pool: cell.pool,
+                cache: cell.cache,
+                cpus: self.cpus.as_ref().map(ToString::to_string),
+                sqpoll_idle_ms: self.sqpoll_idle_ms,
+                database: self.database.to_string_lossy().into_owned(),
+                query: self.query.name.clone(),
+            },
+            query: self.query.clone(),
+            database: self.database.as_os_str().as_bytes().to_owned(),
+            runner_pid: None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::experiment::plan::{Matrix, expand};
+
+    /// An experiment of two cells that no test needs to run.
+    pub(crate) fn experiment() -> Experiment {
+        let matrix = Matrix::default().with("engine=sqlite window=32,0").unwrap();
+        Experiment {
+            name: "e".to_owned(),
+            database: PathBuf::from("/nowhere/x.db"),
+            query: Query { name: "q".to_owned(), sql: "SELECT 1".to_owned() },
+            cells: expand(&[matrix], true).cells,
+            runs: 2,
+            counters: Counters::Both,
+            seed: 0,
+            cpus: None,
+            sqpoll_idle_ms: 1000,
+        }
+    }
+
+    pub(crate) fn run_spec() -> RunSpec {
+        experiment().run_spec(PlannedRun { cell: 0, run: 1, counted: false })
+    }
+
+    pub(crate) fn asked() -> Asked {
+        run_spec().asked
+    }
+
+    #[test]
+    fn a_path_that_is_not_text_survives_the_way_to_the_child() {
+        let path = PathBuf::from(OsString::from_vec(b"/tmp/a \xff%?.db".to_vec()));
+        let experiment = Experiment { database: path.clone(), ..experiment() };
+        let spec = experiment.run_spec(PlannedRun { cell: 0, run: 1, counted: false });
+        let read: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(read, spec);
+        assert_eq!(read.database_path(), path);
+        assert_eq!(read.asked.database, "/tmp/a \u{fffd}%?.db");
+    }
+}
