@@ -16,7 +16,8 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "\
 The two usual commands:
   ioscope doctor
-  ioscope query tpch/queries/q06.sql --engine turso,sqlite --backend uring --direct required --window 0,32";
+  ioscope query tpch/queries/q06.sql --engine turso,sqlite --backend uring \\
+      --direct required --window 0,32";
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -30,7 +31,7 @@ static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{EXAMPLES}\n\n{}
 
 /// Shows what a database query does to the device, layer by layer, and what it costs.
 #[derive(Debug, Parser)]
-#[command(name = "ioscope", version = VERSION.as_str(), after_help = AFTER_HELP.as_str(), max_term_width = 120)]
+#[command(name = "ioscope", version = VERSION.as_str(), after_help = AFTER_HELP.as_str(), max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]

@@ -160,7 +160,7 @@ fn timeout(text: &str) -> Result<Timeout, String> {
 /// Runs the query and answers the exit code.
 pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     let query = Query::load(&args.sql)?;
-    let database = database_path(args)?;
+    let database = args.db.clone().unwrap_or_else(|| dataset::default_path(args.scale, args.page_size));
     let cells = cells(args, &database)?;
     if let Some(cpus) = &args.cpus {
         cpus.check_allowed().map_err(|e| usage(e.to_string(), "choose among the CPUs that this process may run on"))?;
@@ -195,14 +195,6 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     observer.bar.finish_and_clear();
     show(&experiment, &finished, matches!(json, Some(JsonLines::Stdout)))?;
     conclude(args, finished)
-}
-
-fn database_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
-    match &args.db {
-        Some(path) if path.as_os_str().is_empty() => Err(usage("--db is empty", "give the path of a database")),
-        Some(path) => Ok(path.clone()),
-        None => Ok(dataset::default_path(args.scale, args.page_size)),
-    }
 }
 
 /// The cells asked for; what is left out of a product is told on stderr.
@@ -242,8 +234,8 @@ fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
 
 fn progress() -> ProgressBar {
     // Drawn on a terminal only, and only when a run starts or ends: a ticking bar would take CPU from the runs.
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg}") {
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
         bar.set_style(style);
     }
     bar
@@ -257,10 +249,8 @@ struct Keeper<'a> {
 
 impl Observer for Keeper<'_> {
     fn starting(&mut self, number: usize, total: usize, spec: &RunSpec) {
-        self.bar.set_length(total as u64);
-        self.bar.set_position(number as u64 + 1);
         let kind = if spec.counted { "counted" } else { "timed" };
-        self.bar.set_message(format!("{} ({kind} run {})", spec.cell, spec.run));
+        self.bar.set_message(format!("{}/{total} {} ({kind} run {})", number + 1, spec.cell, spec.run));
     }
 
     fn finished(&mut self, record: &Record) -> io::Result<()> {

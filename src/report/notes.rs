@@ -122,7 +122,7 @@ pub fn how_counted(cells: &[CellRuns<'_>]) -> String {
             )
         }
         (timed, counted) => format!(
-            "times: {} of each cell; * from {}, whose own times are not shown because counting costs time\n",
+            "times: {} of each cell\n* counts: {} of each cell, whose times are not shown: counting costs time\n",
             of(timed, "timed"),
             of(counted, "counted")
         ),
