@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -18,13 +17,14 @@ use crate::dataset::{self, Progress, Scale};
 use crate::engine::{EngineBackend, EngineKind};
 use crate::experiment::child::ChildExecutor;
 use crate::experiment::cpus::CpuList;
+use crate::experiment::duration::Timeout;
 use crate::experiment::plan::{
     self, Cell, Cells, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window,
 };
 use crate::experiment::record::{CacheState, Record};
 use crate::experiment::runner::{self, Finished, Observer};
 use crate::experiment::schedule::Counters;
-use crate::experiment::spec::{Experiment, RunSpec};
+use crate::experiment::spec::{Experiment, PlanCell, Point, RunSpec, Workload};
 use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
 use crate::report::table;
 use crate::workload::database;
@@ -108,7 +108,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "N", default_value = "1", help_heading = RUNS)]
     seed: u64,
     /// End a run that takes longer, and go on: 90, 500ms, 10m, 2h, none
-    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = RUNS, value_parser = timeout)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = RUNS, value_parser = str::parse::<Timeout>)]
     timeout: Timeout,
 
     /// Append one record a run (JSON Lines); '-' is stdout, and the table goes to stderr
@@ -118,10 +118,6 @@ pub struct QueryArgs {
     #[arg(long, value_name = "NAME", default_value = "query", help_heading = OUTPUT)]
     name: String,
 }
-
-/// How long a run may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Timeout(Option<Duration>);
 
 fn runs(text: &str) -> Result<u32, plan::AxisError> {
     parse_number("runs", text, 1, 10_000)
@@ -134,27 +130,6 @@ fn sqpoll_idle_ms(text: &str) -> Result<u32, plan::AxisError> {
 fn page_size(text: &str) -> Result<u32, String> {
     let size = text.parse::<u32>().ok().filter(|n| n.is_power_of_two() && (512..=65536).contains(n));
     size.ok_or_else(|| format!("page size '{text}' is none of SQLite's; a power of two from 512 to 65536"))
-}
-
-fn timeout(text: &str) -> Result<Timeout, String> {
-    if text == "none" {
-        return Ok(Timeout(None));
-    }
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let ms = match unit {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => 0,
-    };
-    let total = number.parse::<u64>().ok().and_then(|n| n.checked_mul(ms)).filter(|&total| total > 0);
-    // The clock cannot count for ever: a year is more than any run.
-    let total = total.filter(|&total| total <= 366 * 24 * 3_600_000);
-    total
-        .map(|total| Timeout(Some(Duration::from_millis(total))))
-        .ok_or_else(|| format!("'{text}' is no duration; write it as 90, 500ms, 10m or 2h, or none"))
 }
 
 /// Runs the query and answers the exit code.
@@ -181,13 +156,13 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     let experiment = Experiment {
         name: args.name.clone(),
         database,
-        query,
-        cells,
-        runs: args.runs,
+        workload: Workload::Query(query),
+        cells: cells
+            .into_iter()
+            .map(|cell| PlanCell::new(Point::Query(cell), args.runs, args.cpus.clone(), args.sqpoll_idle_ms))
+            .collect(),
         counters: args.counters,
         seed: args.seed,
-        cpus: args.cpus.clone(),
-        sqpoll_idle_ms: args.sqpoll_idle_ms,
     };
     let mut executor = ChildExecutor::new(args.timeout.0).context("cannot watch for signals")?;
     let mut observer = Keeper { bar: progress(), json: json.as_mut() };
@@ -259,7 +234,7 @@ impl Observer for Keeper<'_> {
 }
 
 fn show(experiment: &Experiment, finished: &Finished, on_stderr: bool) -> anyhow::Result<()> {
-    let order: Vec<String> = experiment.cells.iter().map(Cell::name).collect();
+    let order: Vec<String> = experiment.cells.iter().map(|cell| cell.name.clone()).collect();
     let text = table::render(&finished.records, &order, table::WIDTH, experiment.seed);
     let written = if on_stderr {
         io::stderr().write_all(text.as_bytes())
@@ -296,19 +271,6 @@ fn conclude(args: &QueryArgs, finished: Finished) -> anyhow::Result<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations() {
-        let seconds = |text: &str| timeout(text).map(|t| t.0.map(|d| d.as_secs_f64()));
-        assert_eq!(seconds("90"), Ok(Some(90.0)));
-        assert_eq!(seconds("500ms"), Ok(Some(0.5)));
-        assert_eq!(seconds("10m"), Ok(Some(600.0)));
-        assert_eq!(seconds("2h"), Ok(Some(7200.0)));
-        assert_eq!(seconds("none"), Ok(None));
-        for bad in ["", "0", "-1", "1.5", "h", "5d", "99999999999999999999", "18446744073709551615h"] {
-            assert!(timeout(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn page_sizes() {

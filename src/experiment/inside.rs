@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::compose;
 use super::cpus::{self, CpuList};
 use super::record::{CacheState, Record};
-use super::spec::{FAILED, RunSpec};
+use super::spec::{FAILED, RunSpec, Workload};
 use crate::dataset;
 use crate::engine::{self, EngineBackend, EngineReport, EngineSpec};
 use crate::measure::environment::Environment;
@@ -42,6 +42,7 @@ fn text(error: impl std::error::Error + 'static) -> String {
 /// The steps. Whatever opens and closes the database comes before the engine opens it or after it has closed it:
 /// closing a descriptor drops the engine's POSIX locks.
 fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), String> {
+    let Workload::Query(asked_query) = &spec.workload;
     let cpus = confine(spec, record)?;
     let header = database::check(path).map_err(|error| format!("{error}; {}", error.help()))?.header;
     record.effective.page_size_bytes = Some(header.page_size_bytes);
@@ -58,7 +59,7 @@ fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), Strin
     watch.start();
     let begin = Instant::now();
     let mut engine = engine::open(&engine_spec).map_err(text)?;
-    let (rows, end) = query::ask(engine.as_mut(), &spec.query).map_err(text)?;
+    let (rows, end) = query::ask(engine.as_mut(), asked_query).map_err(text)?;
     watch.sample_threads();
     let report = engine.close().map_err(text)?;
     let measured = watch.stop();
@@ -68,7 +69,7 @@ fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), Strin
         Ok(after) => record.residency.resident_pages_after = Some(after.resident),
         Err(error) => record.explain(&["resident_pages_after"], &text(error)),
     }
-    compose_and_judge(spec, path, record, &rows, report, measured)
+    compose_and_judge(&asked_query.sql, path, record, &rows, report, measured)
 }
 
 fn confine(spec: &RunSpec, record: &mut Record) -> Result<Option<CpuList>, String> {
@@ -162,7 +163,7 @@ fn engine_spec(
 
 /// Fills the record, then says what of it is not as asked.
 fn compose_and_judge(
-    spec: &RunSpec,
+    sql: &str,
     path: &Path,
     record: &mut Record,
     rows: &Rows,
@@ -178,7 +179,7 @@ fn compose_and_judge(
         return unmet;
     }
     record.answer = Some(answer::format_rows(&rows.kept));
-    let verdict = answer::known_query(&spec.query.sql)
+    let verdict = answer::known_query(sql)
         .and_then(|number| answer::check(number, dataset::manifest_of(path).as_ref(), &rows.kept));
     match verdict {
         None => {
