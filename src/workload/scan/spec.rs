@@ -61,8 +61,35 @@ pub const READS_MAX: u64 = 1 << 40;
 /// Longest think time and pause.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// Reads a span of time: `100ns`, `2us`, `5ms`, `1s`, or 0. Answers nanoseconds.
+///
+/// # Errors
+/// What the text is not.
+pub fn parse_span_ns(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let ns = match unit {
+        "ns" => Some(1),
+        "us" => Some(1_000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        "" if number == "0" => Some(1),
+        _ => None,
+    };
+    let span = number.parse::<u64>().ok().zip(ns).and_then(|(number, ns)| number.checked_mul(ns));
+    span.filter(|&ns| u128::from(ns) <= WAIT_MAX.as_nanos())
+        .ok_or_else(|| format!("'{text}' is no span of time up to 60s; write it as 100ns, 2us, 5ms or 1s"))
+}
+
+/// A span of time as [`parse_span_ns`] reads it, in the largest unit that keeps it whole.
+pub fn span_text(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let whole = units.into_iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
+}
+
 /// The axes of a scan, as they stand in a record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanAxes {
     /// Number of reads at random offsets; `null` reads the whole file in order.
@@ -230,8 +257,8 @@ impl ScanAxes {
         add(self.threads != default.threads, format!("t{}", self.threads));
         add(self.refill != default.refill, format!("refill-{}", self.refill));
         add(self.wait != default.wait, self.wait.to_string());
-        add(self.think_ns > 0, format!("think{}ns", self.think_ns));
-        add(self.burst > 0, format!("burst{}-pause{}ns", self.burst, self.pause_ns));
+        add(self.think_ns > 0, format!("think{}", span_text(self.think_ns)));
+        add(self.burst > 0, format!("burst{}-pause{}", self.burst, span_text(self.pause_ns)));
         add(self.touch != default.touch, format!("touch-{}", self.touch));
         add(self.touch_order != default.touch_order, self.touch_order.to_string());
         add(self.delay_pages > 0, format!("delay{}", self.delay_pages));
@@ -290,7 +317,19 @@ mod tests {
         let axes = random(|a| {
             (a.threads, a.think_ns, a.burst, a.pause_ns, a.sqpoll_cpu) = (2, 2000, 64, 5_000_000, Some(1));
         });
-        assert_eq!(axes.name(), "random-n1000-qd1-t2-think2000ns-burst64-pause5000000ns-poller1");
+        assert_eq!(axes.name(), "random-n1000-qd1-t2-think2us-burst64-pause5ms-poller1");
+    }
+
+    #[test]
+    fn spans_of_time() {
+        for (text, ns) in [("0", 0), ("0ms", 0), ("100ns", 100), ("2us", 2000), ("5ms", 5_000_000), ("60s", 60_000_000_000)] {
+            assert_eq!(parse_span_ns(text), Ok(ns), "{text}");
+            assert_eq!(parse_span_ns(&span_text(ns)), Ok(ns), "{text}");
+        }
+        assert_eq!(span_text(1_500_000), "1500us");
+        for bad in ["", "2", "us", "-1us", "1.5ms", "61s", "1h", "99999999999999999999s"] {
+            assert!(parse_span_ns(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
