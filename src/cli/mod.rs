@@ -6,7 +6,9 @@ pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod json;
+mod one_shot;
 pub mod query;
+pub mod scan;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -43,6 +45,7 @@ enum Command {
     Query(Box<query::QueryArgs>),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
+    Scan(Box<scan::ScanArgs>),
     /// Carries out one run; its specification comes on standard input.
     #[command(hide = true)]
     Child,
@@ -62,6 +65,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Query(args) => query::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
+        Command::Scan(args) => scan::run(args),
         Command::Child => child::run(),
     };
     outcome.unwrap_or_else(|error| error::report(&error))

@@ -1,13 +1,19 @@
 //! An experiment as data: spec, plan, child runs, records.
 
+pub mod campaign;
 pub mod child;
 pub mod compose;
 pub mod cpus;
+pub mod definition;
+pub mod duration;
+pub mod file;
 pub mod inside;
 pub mod plan;
 pub mod random;
 pub mod record;
+pub mod records;
 pub mod runner;
+pub mod scan_plan;
 pub mod schedule;
 pub mod signals;
 pub mod spec;

@@ -179,7 +179,7 @@ impl Cell {
 }
 
 /// A combination that is left out of the product.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
     /// The values that do not go together.
     pub what: String,
@@ -336,7 +336,7 @@ impl Matrix {
 }
 
 /// `; did you mean 'x'?` for the known name nearest to `text`, or nothing if none is near.
-fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
     let text = text.to_lowercase();
     let near = known.map(|name| (edit_distance(&text, name), name)).min();
     match near {

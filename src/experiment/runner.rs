@@ -45,7 +45,7 @@ pub struct Finished {
 
 /// Makes all runs of an experiment, in its seeded order.
 pub fn run(experiment: &Experiment, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Finished {
-    let planned = schedule(experiment.cells.len(), experiment.runs, experiment.counters, experiment.seed);
+    let planned = schedule(&experiment.runs(), experiment.counters, experiment.seed);
     let mut finished = Finished { records: Vec::new(), planned: planned.len(), interrupted: None, not_kept: None };
     for (number, run) in planned.iter().enumerate() {
         let spec = experiment.run_spec(*run);
