@@ -6,7 +6,9 @@ pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod json;
+pub mod merge;
 pub mod query;
+pub mod run;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -40,6 +42,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Query(Box<query::QueryArgs>),
+    Run(run::RunArgs),
+    Merge(merge::MergeArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
     /// Carries out one run; its specification comes on standard input.
@@ -59,6 +63,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let outcome = match &cli.command {
         Command::Query(args) => query::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
         Command::Child => child::run(),
