@@ -105,7 +105,7 @@ fn a_cpu_that_is_not_there_is_refused() {
     folder.database("x.db", 4096);
     let cpus = std::thread::available_parallelism().unwrap().get();
     if cpus > 1000 {
-        eprintln!("SKIPPED: a_cpu_that_is_not_there_is_refused: {cpus} CPUs");
+        ioscope::skipped!("a_cpu_that_is_not_there_is_refused: {cpus} CPUs");
         return;
     }
     folder
@@ -176,7 +176,7 @@ fn sql_that_fails_is_a_failed_run_and_a_write_changes_nothing() {
 #[test]
 fn tmpfs_is_refused_for_direct_reads_and_says_what_to_do() {
     let Ok(shm) = tempfile::tempdir_in("/dev/shm") else {
-        eprintln!("SKIPPED: tmpfs_is_refused_for_direct_reads_and_says_what_to_do: no /dev/shm");
+        ioscope::skipped!("tmpfs_is_refused_for_direct_reads_and_says_what_to_do: no /dev/shm");
         return;
     };
     let folder = Folder::new();
@@ -213,7 +213,7 @@ fn a_database_that_may_not_be_read_is_refused() {
     let database = folder.database("x.db", 4096);
     std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0)).unwrap();
     if std::fs::File::open(&database).is_ok() {
-        eprintln!("SKIPPED: a_database_that_may_not_be_read_is_refused: root may read everything");
+        ioscope::skipped!("a_database_that_may_not_be_read_is_refused: root may read everything");
         return;
     }
     folder.ioscope(&["query", "q.sql", "--db", "x.db"]).refused(2, &["Permission denied", "help: "]);

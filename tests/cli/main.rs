@@ -5,5 +5,6 @@ mod bad_input;
 mod interruption;
 mod options;
 mod paths;
+mod privileges;
 mod results;
 mod support;

@@ -239,7 +239,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 #[test]
 fn a_full_disk_under_the_records_ends_the_experiment_with_its_reason() {
     if !std::path::Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: a_full_disk_under_the_records_ends_the_experiment_with_its_reason: no /dev/full");
+        ioscope::skipped!("a_full_disk_under_the_records_ends_the_experiment_with_its_reason: no /dev/full");
         return;
     }
     let folder = folder();

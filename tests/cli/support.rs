@@ -117,7 +117,7 @@ pub fn has_ring(test: &str) -> bool {
     match io_uring::IoUring::new(2) {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("SKIPPED: {test}: io_uring cannot be set up: {error}");
+            ioscope::skipped!("{test}: io_uring cannot be set up: {error}");
             false
         }
     }
