@@ -8,8 +8,12 @@ pub mod error;
 pub mod exit;
 pub mod figures;
 pub mod json;
+pub mod merge;
+mod one_shot;
 pub mod query;
 pub mod report;
+pub mod run;
+pub mod scan;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -44,11 +48,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Query(Box<query::QueryArgs>),
+    Run(run::RunArgs),
     Report(report::ReportArgs),
     Figures(figures::FiguresArgs),
     Compare(compare::CompareArgs),
+    Merge(merge::MergeArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
+    Scan(Box<scan::ScanArgs>),
     /// Carries out one run; its specification comes on standard input.
     #[command(hide = true)]
     Child,
@@ -69,8 +76,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Report(args) => report::run(args),
         Command::Figures(args) => figures::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
+        Command::Scan(args) => scan::run(args),
         Command::Child => child::run(),
     };
     outcome.unwrap_or_else(|error| error::report(&error))

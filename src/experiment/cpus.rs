@@ -43,6 +43,11 @@ impl CpuList {
         self.0.last().map_or(0, |&cpu| cpu as u32)
     }
 
+    /// The CPUs, ascending.
+    pub fn cpus(&self) -> &[usize] {
+        &self.0
+    }
+
     /// Checks that this process may run on each of the CPUs.
     pub fn check_allowed(&self) -> Result<(), CpuListError> {
         let allowed = allowed().map_err(|source| CpuListError::Confine { cpus: self.to_string(), source })?;

@@ -45,9 +45,10 @@ pub fn reason(record: &Record, leaf: &str) -> String {
     record.reasons.get(leaf).cloned().unwrap_or_else(|| "the record gives no reason".to_owned())
 }
 
-/// Whether ioscope's reader reads, and not the engine's own I/O.
+/// Whether ioscope's reader reads ahead, and neither the engine's own I/O nor a scan at random offsets.
 pub fn has_reader(asked: &Asked) -> bool {
-    !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
+    let random = asked.scan.is_some_and(|scan| scan.random.is_some());
+    !random && !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
 }
 
 /// Whether the cells that have a reader ask for more than one value.

@@ -1,6 +1,8 @@
-//! What is asked: queries and their known answers.
+//! What is asked: queries and their known answers, and scans of the reader alone.
 
 pub mod answer;
 pub mod btrees;
 pub mod database;
+pub mod latency;
 pub mod query;
+pub mod scan;

@@ -13,7 +13,7 @@ const PAGE_SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_53
 
 /// Opens a reader, or says why this machine has none. Only what a machine may lack is skipped: a kernel without
 /// io_uring, a file system without direct I/O.
-fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&DirectProof>) -> Option<PageReader> {
+pub fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&DirectProof>) -> Option<PageReader> {
     match PageReader::open(path, page_size, config, proof) {
         Ok(reader) => Some(reader),
         Err(error @ ioscope::page::PageError::Ring(_)) => {
@@ -25,7 +25,7 @@ fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&Direc
 }
 
 /// A proof for `Direct::Required`, or `None` and a note where the file system has no direct I/O.
-fn proof_for(path: &Path) -> Option<DirectProof> {
+pub fn proof_for(path: &Path) -> Option<DirectProof> {
     prove(path).map_err(|error| ioscope::skipped!("direct readers: {error}")).ok()
 }
 
