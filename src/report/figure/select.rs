@@ -169,11 +169,13 @@ impl Axes {
         let one_number = self.x.len() == 1;
         let word = |(axis, at): (&AxisValues, &usize)| match axis.values.get(*at) {
             // Under an axis that has its name, the number is enough.
-            Some(value @ AxisValue::Number(_)) if one_number => spec.label(&value.text()).to_owned(),
+            Some(value @ AxisValue::Number(_)) if one_number => {
+                spec.value_label(&axis.name, &value.text()).unwrap_or(value.text())
+            }
             _ => axis.say(spec, *at),
         };
         let words = self.x.iter().zip(&place.x).filter(|(axis, _)| one_number || axis.values.len() > 1).map(word);
-        words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect::<Vec<_>>().join(" ")
+        words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect::<Vec<_>>().join(", ")
     }
 
     /// Where a place stands on a numeric x.
@@ -201,19 +203,23 @@ impl Axes {
             Some(quantity) => quantity.clone(),
             None => {
                 let unit = if self.is_numeric(spec) { quantity::axis_unit(name) } else { Unit::of_name("") };
-                let label = spec.labels.get(name).cloned();
-                let label = label.unwrap_or_else(|| unit.strip(name).replace('_', " "));
+                let word = |name: &String| match spec.labels.get(name) {
+                    Some(label) => label.clone(),
+                    None => unit.strip(name).replace('_', " "),
+                };
+                let label = spec.x.iter().map(word).collect::<Vec<_>>().join(", ");
                 Quantity { name: name.to_owned(), label, unit }
             }
         };
         if self.is_numeric(spec) {
-            return (XAxis { quantity, categories: None }, Vec::new());
+            let joined = self.x_quantity.is_none();
+            return (XAxis { quantity, categories: None, joined }, Vec::new());
         }
         let mut keys: Vec<_> = places.keys().map(|place| (self.category_key(spec, place), place)).collect();
         keys.sort();
         keys.dedup_by(|a, b| a.0 == b.0);
         let names = keys.iter().map(|(_, place)| self.category(spec, chosen, place)).collect();
-        (XAxis { quantity, categories: Some(names) }, keys.into_iter().map(|(key, _)| key).collect())
+        (XAxis { quantity, categories: Some(names), joined: false }, keys.into_iter().map(|(key, _)| key).collect())
     }
 }
 

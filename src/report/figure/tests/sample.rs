@@ -84,7 +84,7 @@ pub(super) fn sqpoll() -> Vec<Value> {
             for run in 1..=9 {
                 let wall = [[2.9, 2.8], [3.9, 2.7]][b][c] * (0.95 + 0.1 * noise(run * 31 + b as u64 * 7 + c as u64));
                 let times = json!({
-                    "wall_s": wall, "user_s": 1.4, "system_s": [1.3, 0.2][b],
+                    "wall_s": wall, "user_s": 1.4, "system_s": ([1.3, 0.2][b]),
                     "sqpoll_s": if b == 1 { json!(wall * [0.55, 0.95][c]) } else { json!(0.0) },
                     "sqpoll_work_s": if b == 1 { json!(1.2) } else { Value::Null },
                     "sqpoll_total_s": if b == 1 { json!(wall * [0.55, 0.95][c]) } else { Value::Null },
@@ -116,7 +116,7 @@ pub(super) fn scan() -> Vec<Value> {
                 let wall = 5.0;
                 let groups = json!({
                     "scan": { "iops": iops, "bytes_per_s": iops * 4096.0 },
-                    "times": { "wall_s": wall, "user_s": 0.8, "system_s": 3.0, "sqpoll_s": [0.0, 2.0, 5.0, 0.0][a], "iowq_s": 0.0 },
+                    "times": { "wall_s": wall, "user_s": 0.8, "system_s": 3.0, "sqpoll_s": ([0.0, 2.0, 5.0, 0.0][a]), "iowq_s": 0.0 },
                 });
                 records.push(record(&format!("{arm} {depth}"), run, false, &asked, &groups));
             }
