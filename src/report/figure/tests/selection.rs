@@ -88,9 +88,7 @@ fn cells_are_never_pooled() {
     other[0]["asked"]["gap"] = json!(16);
     other[0]["cell"] = json!("w32-gap16");
     records.extend(other);
-    insta::assert_snapshot!(refused(&window_spec(&["wall_s"], false), &records), @r"
-    figure `f`: one point would pool runs of different cells, which differ in `gap` (0, 16); name each such axis in `series`, `panels` or `x`, or choose one value of it in `filter`
-    ");
+    insta::assert_snapshot!(refused(&window_spec(&["wall_s"], false), &records), @"figure `f`: one point would pool runs of different cells, which differ in `gap` (0, 16); name each such axis in `series`, `panels` or `x`, or choose one value of it in `filter`");
     let mut filtered = window_spec(&["wall_s"], false);
     filtered.filter = serde_json::from_value(json!({ "gap": 16 })).unwrap();
     assert!(csv(&filtered, &records).contains(",2,"), "the filter chooses one cell");
@@ -241,6 +239,10 @@ fn derived_quantities_follow_from_one_run() {
     assert_eq!(value("average_request_kib"), "16");
     assert_eq!(value("cpu_s"), "1.5");
     assert_eq!(value("iops_per_cpu_s"), "4000");
+    // What the record itself has under that name comes first.
+    let mut stored = records.clone();
+    stored[0]["scan"]["iops_per_cpu_s"] = json!(4100.0);
+    assert!(csv(&window_spec(&["iops_per_cpu_s"], false), &stored).contains(",4100,"));
     // A poller whose time was not measured is not a poller that took none.
     let mut polled = records.clone();
     polled[0]["asked"]["backend"] = json!("uring-sqpoll");
