@@ -13,7 +13,11 @@ use super::unit::Shown;
 const TICK: i32 = 60;
 /// Most lines of a category's label, and most room of one that reads upwards.
 const CATEGORY_LINES: usize = 3;
-const UPRIGHT_MAX: f64 = 2500.0;
+const UPRIGHT_MAX: f64 = 4500.0;
+/// Room of a label of x beside the plot.
+const OVERHANG: i32 = 140;
+/// Least distance of two labels of y.
+const LABEL_PITCH: i32 = 260;
 /// Stroke of an axis.
 const AXIS: Stroke = Stroke { color: INK, width: 18, dash: &[] };
 /// Stroke of the grid.
@@ -74,7 +78,7 @@ impl<'a> Sheet<'a> {
     /// A panel's y axis for a plot of this height.
     pub fn y_axis(&self, panel: &Panel, height: i32) -> YAxis {
         let (scale, shown) = self.of(panel);
-        YAxis { scale: scale.clone(), ticks: scale.ticks((height / 650).max(2) as usize, shown.factor) }
+        YAxis { scale: scale.clone(), ticks: scale.ticks((height / 480).max(2) as usize, shown.factor) }
     }
 
     /// The label of a panel's y axis.
@@ -126,14 +130,17 @@ impl YAxis {
     /// Draws axis, grid, ticks and labels at the left of a plot.
     pub fn draw(&self, canvas: &Canvas<'_>, (from, to): (Spot, Spot)) -> Result<(), String> {
         let place = |at: f64| to.1 - (at * f64::from(to.1 - from.1)).round() as i32;
+        // A label that would touch the one below it is left out; the one at a zero below a break stays.
+        let mut free = i32::MAX;
         for tick in &self.ticks {
             let y = place(tick.at);
-            match &tick.label {
+            match tick.label.as_ref().filter(|_| y <= free) {
                 None => canvas.path(&[(from.0 - TICK / 2, y), (from.0, y)], AXIS)?,
                 Some(label) => {
                     canvas.path(&[(from.0, y), (to.0, y)], GRID_LINE)?;
                     canvas.path(&[(from.0 - TICK, y), (from.0, y)], AXIS)?;
                     canvas.text(label, (from.0 - TICK - 40, y + 88), TEXT, Align::Right, INK)?;
+                    free = y - LABEL_PITCH;
                 }
             }
         }
@@ -172,13 +179,13 @@ impl XLook {
 
     fn numbers(sheet: &Sheet<'_>, metrics: &Metrics, width: i32) -> XLook {
         let mut ticks = sheet.x.ticks((width / 550).max(2) as usize, sheet.x_shown.factor);
-        // Labels that would touch the one before them are left out.
-        let mut end = f64::NEG_INFINITY;
+        // Labels that would touch the one before them, or leave the sheet, are left out.
+        let mut end = -f64::from(OVERHANG) - 90.0;
         for tick in &mut ticks {
             let Some(label) = &tick.label else { continue };
             let half = metrics.width(label, TEXT) / 2.0;
             let middle = tick.at * f64::from(width);
-            if middle - half < end + 90.0 {
+            if middle - half < end + 90.0 || middle + half > f64::from(width + OVERHANG) {
                 tick.label = None;
             } else {
                 end = middle + half;

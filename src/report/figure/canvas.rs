@@ -31,6 +31,17 @@ pub(super) enum Align {
     Right,
 }
 
+/// What is inside a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// Its colour.
+    Full,
+    /// Paper.
+    Paper,
+    /// Nothing: what lies below shows.
+    Empty,
+}
+
 /// A line's look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stroke {
@@ -40,6 +51,16 @@ pub(super) struct Stroke {
     pub width: u32,
     /// Dash pattern.
     pub dash: &'static [f64],
+}
+
+impl Fill {
+    fn color(self, color: RGBColor) -> Option<RGBColor> {
+        match self {
+            Fill::Full => Some(color),
+            Fill::Paper => Some(PAPER),
+            Fill::Empty => None,
+        }
+    }
 }
 
 impl Stroke {
@@ -110,15 +131,15 @@ impl<'a> Canvas<'a> {
         Ok(())
     }
 
-    /// A mark around a spot: filled for what was measured, open for what was published.
-    pub fn mark(&self, mark: Mark, at: Spot, radius: i32, color: RGBColor, open: bool) -> Drawn {
+    /// A mark around a spot: full for what was measured, open for what was published.
+    pub fn mark(&self, mark: Mark, at: Spot, radius: i32, color: RGBColor, fill: Fill) -> Drawn {
         let (x, y) = at;
         let r = f64::from(radius);
         let around = |corners: &[(f64, f64)]| -> Vec<Spot> {
             corners.iter().map(|(dx, dy)| (x + (dx * r).round() as i32, y + (dy * r).round() as i32)).collect()
         };
         let corners = match mark {
-            Mark::Circle => return self.disc(at, radius, color, open),
+            Mark::Circle => return self.disc(at, radius, color, fill),
             Mark::Square => around(&[(-0.88, -0.88), (0.88, -0.88), (0.88, 0.88), (-0.88, 0.88)]),
             Mark::Triangle => around(&[(0.0, -1.15), (1.1, 0.8), (-1.1, 0.8)]),
             Mark::Down => around(&[(0.0, 1.15), (1.1, -0.8), (-1.1, -0.8)]),
@@ -126,19 +147,21 @@ impl<'a> Canvas<'a> {
             Mark::Plus => around(&PLUS),
             Mark::Star => around(&STAR),
         };
-        let fill = if open { PAPER } else { color };
-        self.area.draw(&Polygon::new(corners.clone(), fill.filled())).map_err(|e| e.to_string())?;
-        if open {
+        if let Some(color) = fill.color(color) {
+            self.area.draw(&Polygon::new(corners.clone(), color.filled())).map_err(|e| e.to_string())?;
+        }
+        if fill != Fill::Full {
             let closed: Vec<Spot> = corners.iter().chain(corners.iter().take(2)).copied().collect();
             self.path(&closed, Stroke::solid(color, 26))?;
         }
         Ok(())
     }
 
-    fn disc(&self, at: Spot, radius: i32, color: RGBColor, open: bool) -> Drawn {
-        let fill = if open { PAPER } else { color };
-        self.area.draw(&Circle::new(at, radius, fill.filled())).map_err(|e| e.to_string())?;
-        if open {
+    fn disc(&self, at: Spot, radius: i32, color: RGBColor, fill: Fill) -> Drawn {
+        if let Some(color) = fill.color(color) {
+            self.area.draw(&Circle::new(at, radius, color.filled())).map_err(|e| e.to_string())?;
+        }
+        if fill != Fill::Full {
             self.area.draw(&Circle::new(at, radius, color.stroke_width(26))).map_err(|e| e.to_string())?;
         }
         Ok(())

@@ -128,8 +128,8 @@ impl AxisValues {
     pub fn say(&self, spec: &FigureSpec, index: usize) -> String {
         let Some(value) = self.values.get(index) else { return String::new() };
         let text = value.text();
-        match (spec.labels.get(&text), value) {
-            (Some(label), _) => label.clone(),
+        match (spec.value_label(&self.name, &text), value) {
+            (Some(label), _) => label,
             (None, AxisValue::Text(text)) => text.clone(),
             (None, AxisValue::Null) => format!("{}: none", self.spoken(spec)),
             (None, AxisValue::Bool(_) | AxisValue::Number(_)) => format!("{} {text}", self.spoken(spec)),

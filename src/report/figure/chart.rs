@@ -135,7 +135,7 @@ impl<'a> Layout<'a> {
         let sheet = Sheet::new(spec, data).map_err(ChartError::Spec)?;
         let headers: Vec<Vec<String>> =
             data.panels.iter().map(|panel| header(&sheet, panel, metrics, f64::from(cell))).collect();
-        let header_height = headers.iter().map(|lines| lines.len() as i32 * LINE).max().unwrap_or(0) + 40;
+        let header_height = headers.iter().map(|lines| lines.len() as i32 * LINE).max().unwrap_or(0) + 110;
 
         // How many ticks fit depends on the plot's height, and that on the labels below, which depend on its width: the
         // ticks are chosen for the height that the plot has with labels of one line.
@@ -203,8 +203,7 @@ impl<'a> Layout<'a> {
         for (frame, panel) in self.frames.iter().zip(&data.panels) {
             for (at, line) in frame.header.iter().enumerate() {
                 let (x, y) = frame.header_at;
-                let color = if at == 0 && panel.title.is_some() { INK } else { SOFT };
-                canvas.text(line, (x, y + 240 + at as i32 * LINE), TEXT, Align::Left, color)?;
+                canvas.text(line, (x, y + 240 + at as i32 * LINE), TEXT, Align::Left, INK)?;
             }
             panel::draw(canvas, spec, data, panel, &self.sheet, frame)?;
         }
@@ -228,12 +227,11 @@ fn columns(spec: &FigureSpec, count: i32) -> i32 {
 
 /// A panel's title and the label of its y axis: it stands above the axis, where it can be read without turning the page.
 fn header(sheet: &Sheet<'_>, panel: &Panel, metrics: &Metrics, room: f64) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(title) = &panel.title {
-        lines.extend(metrics.wrap(&printable(title), TEXT, room, 2));
-    }
-    lines.extend(metrics.wrap(&printable(&sheet.y_label(panel)), TEXT, room, 2));
-    lines
+    let label = printable(&sheet.y_label(panel));
+    let wrap = |text: &str| metrics.wrap(text, TEXT, room, 2);
+    let Some(title) = panel.title.as_deref().map(printable) else { return wrap(&label) };
+    let both = format!("{title}: {label}");
+    if metrics.width(&both, TEXT) <= room { vec![both] } else { [wrap(&title), wrap(&label)].concat() }
 }
 
 fn no_data(canvas: &Canvas<'_>, metrics: &Metrics, reason: &str, from: Spot, to: Spot) -> Result<(), String> {

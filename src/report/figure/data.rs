@@ -31,6 +31,8 @@ pub(super) struct XAxis {
     pub quantity: Quantity,
     /// Its categories, where x is not a number.
     pub categories: Option<Vec<String>>,
+    /// Whether lines join its points: not between categories, nor along x where that was measured and no order is given.
+    pub joined: bool,
 }
 
 /// A series in the legend.
@@ -190,8 +192,37 @@ impl AxisValue {
         match (self, other) {
             (AxisValue::Number(a), AxisValue::Number(b)) => a.total_cmp(b),
             (AxisValue::Bool(a), AxisValue::Bool(b)) => a.cmp(b),
-            (AxisValue::Text(a), AxisValue::Text(b)) => a.cmp(b),
+            (AxisValue::Text(a), AxisValue::Text(b)) => natural(a, b),
             _ => rank(self).cmp(&rank(other)),
+        }
+    }
+}
+
+/// Text by letters, and the numbers in it by size: `w8` before `w16`.
+fn natural(a: &str, b: &str) -> Ordering {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let (mut left, mut right) = (a, b);
+    loop {
+        let number = |text: &str| text.find(|c| !is_digit(c)).unwrap_or(text.len());
+        match (number(left), number(right)) {
+            (l, r) if l > 0 && r > 0 => {
+                let (digits, others) = (left[..l].trim_start_matches('0'), right[..r].trim_start_matches('0'));
+                let order = digits.len().cmp(&others.len()).then_with(|| digits.cmp(others));
+                if order.is_ne() {
+                    return order;
+                }
+                (left, right) = (&left[l..], &right[r..]);
+            }
+            _ => {
+                let (mut l, mut r) = (left.chars(), right.chars());
+                match (l.next(), r.next()) {
+                    (Some(c), Some(d)) if c == d => (left, right) = (l.as_str(), r.as_str()),
+                    (Some(c), Some(d)) => return c.cmp(&d),
+                    // Equal but for leading zeros: still an order.
+                    (None, None) => return a.cmp(b),
+                    (c, d) => return c.cmp(&d),
+                }
+            }
         }
     }
 }

@@ -59,6 +59,9 @@ pub(super) fn reason<'a>(record: &'a Value, name: &str) -> Option<&'a str> {
     record.get("reasons")?.get(leaf)?.as_str()
 }
 
+/// What stands at the top of every record and is no quantity either.
+const HEAD: [&str; 6] = ["schema", "run", "counted", "answer", "answer_ok", "error"];
+
 /// Names of all quantities of a record that are numbers or null, for an error that lists them.
 pub(super) fn quantity_names(record: &Value) -> Vec<String> {
     fn collect(value: &Value, key: &str, names: &mut Vec<String>) {
@@ -70,7 +73,8 @@ pub(super) fn quantity_names(record: &Value) -> Vec<String> {
     }
     let mut names = Vec::new();
     if let Value::Object(record) = record {
-        for (key, value) in record.iter().filter(|(key, _)| !NOT_MEASURED.contains(&key.as_str())) {
+        let is_other = |key: &str| NOT_MEASURED.contains(&key) || HEAD.contains(&key);
+        for (key, value) in record.iter().filter(|(key, _)| !is_other(key)) {
             collect(value, key, &mut names);
         }
     }

@@ -1,6 +1,6 @@
 //! The legend: a row or more above the panels, where it covers nothing.
 
-use super::canvas::{Align, Canvas, Spot, Stroke};
+use super::canvas::{Align, Canvas, Fill, Spot, Stroke};
 use super::chart::{LINE, TEXT};
 use super::data::FigureData;
 use super::font::{Metrics, printable};
@@ -21,6 +21,8 @@ const BETWEEN: i32 = 300;
 enum Sample {
     /// Stroke of a line with these colour and dash, and a mark.
     Line { color: usize, dash: usize, mark: Option<usize> },
+    /// A mark alone.
+    Mark { color: usize, mark: usize },
     /// A filled bar.
     Fill(usize),
     /// A published value's mark.
@@ -49,6 +51,7 @@ pub(super) fn measure(spec: &FigureSpec, data: &FigureData, metrics: &Metrics, r
         for (at, series) in data.series.iter().enumerate() {
             let look = series.look;
             let sample = match spec.kind {
+                Kind::Line if !data.x.joined => Sample::Mark { color: look.color, mark: look.mark },
                 Kind::Line => Sample::Line { color: look.color, dash: look.dash, mark: Some(look.mark) },
                 Kind::Timeline => Sample::Line { color: look.color, dash: look.dash, mark: None },
                 Kind::Bars | Kind::Stacked => Sample::Fill(look.mark),
@@ -62,20 +65,37 @@ pub(super) fn measure(spec: &FigureSpec, data: &FigureData, metrics: &Metrics, r
     samples.extend(numbered.map(|(at, text)| (Sample::Published(at), (*text).to_owned())));
 
     let room = room as i32;
-    let mut legend = Legend { entries: Vec::new(), rows: i32::from(!samples.is_empty()) };
-    let mut x = 0;
-    for (sample, text) in samples {
-        let before = sample.width() + AFTER_SAMPLE;
-        let text = metrics.cut(&printable(&text), TEXT, f64::from(room - before));
-        let width = before + metrics.width(&text, TEXT).ceil() as i32;
+    let entries: Vec<(Sample, String, i32)> = samples
+        .into_iter()
+        .map(|(sample, text)| {
+            let before = sample.width() + AFTER_SAMPLE;
+            let text = metrics.cut(&printable(&text), TEXT, f64::from(room - before));
+            let width = before + metrics.width(&text, TEXT).ceil() as i32;
+            (sample, text, width)
+        })
+        .collect();
+    let widths: Vec<i32> = entries.iter().map(|(_, _, width)| *width).collect();
+    let column = widths.iter().max().map_or(0, |widest| widest + BETWEEN);
+    // In columns where that takes no more rows than one entry after the other.
+    let (flow, columns) = (flow(&widths, None, room), flow(&widths, Some(column), room));
+    let rows = |spots: &[Spot]| spots.last().map_or(0, |(_, y)| y / LINE + 1);
+    let spots = if rows(&flow) > 1 && rows(&columns) <= rows(&flow) { columns } else { flow };
+    let rows = rows(&spots);
+    Legend { entries: spots.into_iter().zip(entries).map(|(at, (sample, text, _))| (at, sample, text)).collect(), rows }
+}
+
+/// Places for entries of these widths, in rows of at most `room`: each after the other, or in columns.
+fn flow(widths: &[i32], column: Option<i32>, room: i32) -> Vec<Spot> {
+    let (mut x, mut y) = (0, 0);
+    let place = |width: &i32| {
         if x > 0 && x + width > room {
-            legend.rows += 1;
-            x = 0;
+            (x, y) = (0, y + LINE);
         }
-        legend.entries.push(((x, (legend.rows - 1) * LINE), sample, text));
-        x += width + BETWEEN;
-    }
-    legend
+        let at = (x, y);
+        x += column.unwrap_or(width + BETWEEN);
+        at
+    };
+    widths.iter().map(place).collect()
 }
 
 impl Legend {
@@ -96,8 +116,12 @@ impl Legend {
                     canvas.path(&[(x, middle), (x + LINE_SAMPLE, middle)], stroke)?;
                     if let Some(mark) = mark {
                         let at = (x + LINE_SAMPLE / 2, middle);
-                        canvas.mark(palette::mark(mark), at, MARK, palette::line(color), false)?;
+                        canvas.mark(palette::mark(mark), at, MARK, palette::line(color), Fill::Full)?;
                     }
+                }
+                Sample::Mark { color, mark } => {
+                    let at = (x + SAMPLE / 2, middle);
+                    canvas.mark(palette::mark(mark), at, MARK, palette::line(color), Fill::Full)?;
                 }
                 Sample::Fill(index) => {
                     let (from, to) = ((x, middle - 100), (x + SAMPLE, middle + 100));
@@ -107,7 +131,13 @@ impl Legend {
                     canvas.outline(from, to, BAR_EDGE)?;
                 }
                 Sample::Published(index) => {
-                    canvas.mark(palette::published(index), (x + SAMPLE / 2, middle), PUBLISHED_MARK, INK, true)?;
+                    canvas.mark(
+                        palette::published(index),
+                        (x + SAMPLE / 2, middle),
+                        PUBLISHED_MARK,
+                        INK,
+                        Fill::Empty,
+                    )?;
                 }
             }
             canvas.text(text, (x + sample.width() + AFTER_SAMPLE, y + 240), TEXT, Align::Left, INK)?;

@@ -11,6 +11,7 @@ mod chart;
 mod csv;
 mod data;
 mod error;
+mod estimate;
 mod font;
 mod leaf;
 mod legend;

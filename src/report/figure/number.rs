@@ -15,7 +15,7 @@ pub(super) fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
     }
     let rough = span / count.max(1) as f64;
     let power = power_of_ten((rough.log10() + 1e-12).floor() as i32);
-    let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| *step >= rough * 0.999);
+    let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| *step >= rough * 0.75);
     let step = step.unwrap_or(rough);
     let first = (low / step - 1e-9).ceil();
     let values = (0..=2 * count + 2).map(|i| (first + i as f64) * step);
@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn labels_are_alike() {
-        assert_eq!(ticks(0.0, 12.0), "0 5 10");
-        assert_eq!(ticks(0.0, 1.1), "0 0.5 1.0");
+        assert_eq!(ticks(0.0, 12.0), "0 2 4 6 8 10 12");
+        assert_eq!(ticks(0.0, 1.1), "0 0.2 0.4 0.6 0.8 1.0");
         assert_eq!(ticks(0.0, 218_212.0), "0 50_k 100_k 150_k 200_k");
-        assert_eq!(ticks(0.0, 1.3e6), "0 0.5_M 1.0_M");
+        assert_eq!(ticks(0.0, 1.3e6), "0 0.2_M 0.4_M 0.6_M 0.8_M 1.0_M 1.2_M");
         assert_eq!(ticks(-2.0, 2.0), "\u{2212}2 \u{2212}1 0 1 2");
         assert_eq!(ticks(91.0, 93.0), "91.0 91.5 92.0 92.5 93.0");
         assert_eq!(ticks(3.0, 3.0), "3");

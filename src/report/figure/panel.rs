@@ -1,7 +1,7 @@
 //! What stands inside a panel: lines, bars, error bars, published values.
 
 use super::axes::{Sheet, XLook, YAxis};
-use super::canvas::{Align, Canvas, Spot, Stroke};
+use super::canvas::{Align, Canvas, Fill, Spot, Stroke};
 use super::chart::TEXT;
 use super::data::{Estimate, FigureData, Line, Mark, Panel, Point};
 use super::palette::{self, INK, SOFT};
@@ -49,13 +49,20 @@ pub(super) fn draw(
     frame: &Frame,
 ) -> Result<(), String> {
     frame.y_axis.draw(canvas, frame.plot)?;
+    // Marks on an axis stand before it, bars on it.
+    let axis_first = matches!(spec.kind, Kind::Line | Kind::Timeline);
+    if axis_first {
+        frame.x.draw(canvas, frame.plot, frame.has_labels)?;
+    }
     let pen = Pen { canvas, spec, data, panel, sheet, frame };
     match spec.kind {
         Kind::Line | Kind::Timeline => pen.lines()?,
         Kind::Bars => pen.bars()?,
         Kind::Stacked => pen.stacks()?,
     }
-    frame.x.draw(canvas, frame.plot, frame.has_labels)?;
+    if !axis_first {
+        frame.x.draw(canvas, frame.plot, frame.has_labels)?;
+    }
     pen.published()
 }
 
@@ -102,7 +109,7 @@ impl Pen<'_, '_> {
             for point in &line.points {
                 let Some((at, estimate)) = self.spot(point) else { continue };
                 self.error_bar(at.0, estimate, Stroke::solid(color, 24))?;
-                self.canvas.mark(palette::mark(look.mark), at, MARK, color, false)?;
+                self.canvas.mark(palette::mark(look.mark), at, MARK, color, Fill::Full)?;
             }
         }
         Ok(())
@@ -119,7 +126,7 @@ impl Pen<'_, '_> {
         let is_timeline = self.spec.kind == Kind::Timeline;
         let width = if is_timeline { TIMELINE_WIDTH } else { LINE_WIDTH };
         let stroke = Stroke { color: palette::line(look.color), width, dash: palette::dash(look.dash) };
-        if self.is_categorical() {
+        if !self.data.x.joined {
             return Ok(());
         }
         let mut piece: Vec<Spot> = Vec::new();
@@ -140,7 +147,7 @@ impl Pen<'_, '_> {
     fn piece(&self, piece: &[Spot], stroke: Stroke, is_timeline: bool) -> Result<(), String> {
         match piece {
             // A lone sample would not be seen.
-            [only] if is_timeline => self.canvas.mark(palette::mark(0), *only, 25, stroke.color, false),
+            [only] if is_timeline => self.canvas.mark(palette::mark(0), *only, 25, stroke.color, Fill::Full),
             _ => self.canvas.path(&thinned(piece), stroke),
         }
     }
@@ -196,7 +203,7 @@ impl Pen<'_, '_> {
                 self.fill((left, y.min(zero)), (left + width, y.max(zero)), look)?;
                 if let Some(estimate) = point.estimate {
                     // Dark on light and light on dark: a white rim keeps the bar visible inside its own fill.
-                    self.error_bar(left + width / 2, estimate, Stroke::solid(palette::PAPER, 60))?;
+                    self.error_bar(left + width / 2, estimate, Stroke::solid(palette::PAPER, 44))?;
                     self.error_bar(left + width / 2, estimate, Stroke::solid(INK, 24))?;
                 }
             }
@@ -248,10 +255,12 @@ impl Pen<'_, '_> {
             (Kind::Line, Some(series)) => palette::line(self.data.series[series].look.color),
             _ => INK,
         };
+        // Over a line an open mark must not hide what was measured; over a bar it needs paper to be seen.
+        let fill = if self.spec.kind == Kind::Bars { Fill::Paper } else { Fill::Empty };
         if low != high {
             self.whisker(x, low, high, Stroke::solid(color, 26))?;
         }
-        self.canvas.mark(palette::published(mark.label), (x, (low + high) / 2), PUBLISHED_MARK, color, true)
+        self.canvas.mark(palette::published(mark.label), (x, (low + high) / 2), PUBLISHED_MARK, color, fill)
     }
 }
 

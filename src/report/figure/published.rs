@@ -51,8 +51,8 @@ fn position(spec: &FigureSpec, reference: &Reference, data: &FigureData) -> Resu
     match (&data.x.categories, &value) {
         (Some(names), _) => {
             let text = value.text();
-            let shown = spec.label(&text);
-            let at = names.iter().position(|name| *name == text || name == shown);
+            let shown = spec.x.first().and_then(|axis| spec.value_label(axis, &text)).unwrap_or_else(|| text.clone());
+            let at = names.iter().position(|name| *name == text || *name == shown);
             // A category without runs is not on the axis: the published value alone has nothing to stand beside.
             Ok((text, at.map(|at| at as f64)))
         }

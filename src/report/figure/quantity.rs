@@ -195,11 +195,13 @@ impl Quantity {
         derived(&self.name).is_none() && !self.is_timed() && self.unit.family != Family::Percent
     }
 
-    /// The value in one run.
+    /// The value in one run: as it stands in the record, else derived.
     pub fn measure(&self, record: &Value) -> Measured {
-        let value = match derived(&self.name) {
-            None => number(record, &self.name)?,
-            Some(derived) => {
+        let stored = number(record, &self.name);
+        let value = match (stored, derived(&self.name)) {
+            (Ok(stored), _) => stored,
+            (Err(reason), None) => return Err(reason),
+            (Err(_), Some(derived)) => {
                 let inputs: Result<Vec<f64>, String> = derived.inputs.iter().map(|name| input(record, name)).collect();
                 (derived.formula)(&inputs?)
             }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::cells::{AxisValues, Chosen, Place};
-use super::data::{AxisValue, Estimate, FigureData, Line, Look, Panel, Point, Runs, SeriesName, XAxis};
+use super::data::{AxisValue, FigureData, Line, Look, Panel, SeriesName, XAxis};
 use super::error::FigureError;
+use super::estimate::{estimate, note_failures};
 use super::leaf;
 use super::published;
 use super::quantity::{self, Quantity};
 use super::spec::{FigureSpec, Kind};
 use super::unit::{Family, Unit};
-use crate::report::statistics::{Summary, median};
 
 /// Most series of one figure: more cannot be told apart.
 pub(super) const SERIES_MAX: usize = 12;
@@ -169,11 +169,13 @@ impl Axes {
         let one_number = self.x.len() == 1;
         let word = |(axis, at): (&AxisValues, &usize)| match axis.values.get(*at) {
             // Under an axis that has its name, the number is enough.
-            Some(value @ AxisValue::Number(_)) if one_number => spec.label(&value.text()).to_owned(),
+            Some(value @ AxisValue::Number(_)) if one_number => {
+                spec.value_label(&axis.name, &value.text()).unwrap_or(value.text())
+            }
             _ => axis.say(spec, *at),
         };
         let words = self.x.iter().zip(&place.x).filter(|(axis, _)| one_number || axis.values.len() > 1).map(word);
-        words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect::<Vec<_>>().join(" ")
+        words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect::<Vec<_>>().join(", ")
     }
 
     /// Where a place stands on a numeric x.
@@ -201,19 +203,23 @@ impl Axes {
             Some(quantity) => quantity.clone(),
             None => {
                 let unit = if self.is_numeric(spec) { quantity::axis_unit(name) } else { Unit::of_name("") };
-                let label = spec.labels.get(name).cloned();
-                let label = label.unwrap_or_else(|| unit.strip(name).replace('_', " "));
+                let word = |name: &String| match spec.labels.get(name) {
+                    Some(label) => label.clone(),
+                    None => unit.strip(name).replace('_', " "),
+                };
+                let label = spec.x.iter().map(word).collect::<Vec<_>>().join(", ");
                 Quantity { name: name.to_owned(), label, unit }
             }
         };
         if self.is_numeric(spec) {
-            return (XAxis { quantity, categories: None }, Vec::new());
+            let joined = self.x_quantity.is_none();
+            return (XAxis { quantity, categories: None, joined }, Vec::new());
         }
         let mut keys: Vec<_> = places.keys().map(|place| (self.category_key(spec, place), place)).collect();
         keys.sort();
         keys.dedup_by(|a, b| a.0 == b.0);
         let names = keys.iter().map(|(_, place)| self.category(spec, chosen, place)).collect();
-        (XAxis { quantity, categories: Some(names) }, keys.into_iter().map(|(key, _)| key).collect())
+        (XAxis { quantity, categories: Some(names), joined: false }, keys.into_iter().map(|(key, _)| key).collect())
     }
 }
 
@@ -324,62 +330,6 @@ fn empty_panels(
         return Err(spec.error(format!("there are {} panels, at most {PANELS_MAX} fit: use `filter`", panels.len())));
     }
     Ok(panels)
-}
-
-/// The estimate of one quantity from the runs of one cell on one machine.
-fn estimate(quantity: &Quantity, runs: &[&Value], seed: u64) -> Point {
-    let mut point = Point {
-        x: String::new(),
-        at: None,
-        quantity: 0,
-        host: String::new(),
-        runs: if quantity.is_timed() { Runs::Timed } else { Runs::Counted },
-        samples: Vec::new(),
-        estimate: None,
-        reason: None,
-    };
-    if runs.iter().any(|run| leaf::is_wrong(run)) {
-        point.reason = Some("a run of this cell gave a wrong answer".to_owned());
-        return point;
-    }
-    let measured = |counted: bool| {
-        let good = runs.iter().filter(move |run| leaf::failure(run).is_none() && leaf::is_counted(run) == counted);
-        good.map(|run| quantity.measure(run)).collect::<Vec<_>>()
-    };
-    let preferred = measured(!quantity.is_timed());
-    let other = measured(quantity.is_timed());
-    point.samples = preferred.iter().flatten().copied().collect();
-    if point.samples.is_empty() {
-        point.samples = other.iter().flatten().copied().collect();
-        if !point.samples.is_empty() {
-            point.runs = if quantity.is_timed() { Runs::Counted } else { Runs::Timed };
-        }
-    }
-    let middle = if quantity.is_count() {
-        // As in the tables: a count that was observed, not the middle of two.
-        let mut sorted = point.samples.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len().saturating_sub(1) / 2).copied()
-    } else {
-        median(&point.samples)
-    };
-    let interval = Summary::of(&point.samples, seed).and_then(|s| s.interval).map(|i| (i.low, i.high));
-    point.estimate = middle.map(|median| Estimate { median, interval });
-    if point.estimate.is_none() {
-        let failed = || runs.iter().find_map(|run| leaf::failure(run)).map(str::to_owned);
-        let missing = preferred.into_iter().chain(other).find_map(Result::err);
-        point.reason = missing.or_else(failed).or_else(|| Some("no run".to_owned()));
-    }
-    point
-}
-
-fn note_failures(runs: &[&Value], warnings: &mut Vec<String>) {
-    let failed: Vec<&str> = runs.iter().filter_map(|run| leaf::failure(run)).collect();
-    if let (Some(first), Some(run)) = (failed.first(), runs.first()) {
-        let cell = leaf::text(run, "cell").unwrap_or("a cell");
-        let first = first.lines().next().unwrap_or_default();
-        warnings.push(format!("{cell}: {} of {} runs failed and are not drawn ({first})", failed.len(), runs.len()));
-    }
 }
 
 /// Why nothing can be drawn, where that is so.

@@ -58,7 +58,8 @@ pub struct FigureSpec {
     /// Unit of y: one that the quantity can be converted to, or any text for a bare count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_unit: Option<String>,
-    /// What is written for a value of an axis, or for a quantity: `uring-sqpoll = "SQPOLL"`.
+    /// What is written for a value of an axis, for an axis or for a quantity: `uring-sqpoll = "SQPOLL"`. A value that
+    /// stands on several axes can be named with its axis: `"cpus=0" = "one CPU"`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Published values.
@@ -149,7 +150,8 @@ impl Values {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Where it stands on x: a number, or the value of the x axis (several axes: their values joined by a space).
+    /// Where it stands on x: a number, or the value of the x axis (several axes: what is
+    /// written below the bar).
     pub x: Scalar,
     /// The value, or the two ends of a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,9 +199,9 @@ impl FigureSpec {
         FigureError::Spec { figure: self.name.clone(), problem: problem.into() }
     }
 
-    /// What is written for a value or a quantity.
-    pub(super) fn label<'a>(&'a self, name: &'a str) -> &'a str {
-        self.labels.get(name).map_or(name, String::as_str)
+    /// What is written for a value of an axis, where the specification says.
+    pub(super) fn value_label(&self, axis: &str, value: &str) -> Option<String> {
+        self.labels.get(&format!("{axis}={value}")).or_else(|| self.labels.get(value)).cloned()
     }
 
     /// Whether panels are quantities.

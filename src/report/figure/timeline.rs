@@ -48,12 +48,12 @@ pub(super) fn select(spec: &FigureSpec, records: &[Value]) -> Result<FigureData,
             let points = samples(run).iter().map(|sample| point(sample, &quantities[q], q, run, &host)).collect();
             panel.lines.push(Line { series: at, points });
         }
-        series.push(SeriesName { name: words.join(", "), look: Look { color: at, dash: at, mark: at } });
+        series.push(SeriesName { name: words.join(", "), look: Look { color: at, dash: 0, mark: at } });
     }
     if series.len() > SERIES_MAX {
         return Err(spec.error(format!("there are {} series, at most {SERIES_MAX}: use `filter`", series.len())));
     }
-    let x = XAxis { quantity: Quantity::new(TIME, Some("time")), categories: None };
+    let x = XAxis { quantity: Quantity::new(TIME, Some("time")), categories: None, joined: true };
     let mut data = FigureData { x, quantities, series, panels, warnings, no_data: None };
     data.no_data = match super::select::no_data(spec, &sampled, &data) {
         Some(_) if sampled.records.is_empty() => Some(reason.unwrap_or("no run was sampled (`--sample`)").to_owned()),
