@@ -25,7 +25,8 @@ use crate::experiment::record::Record;
 use crate::experiment::runner::{Finished, Observer};
 use crate::experiment::schedule::PlannedRun;
 use crate::experiment::sitting::{Request, Sitting, remaining};
-use crate::experiment::spec::RunSpec;
+use crate::experiment::spec::{RunSpec, Workload};
+use crate::workload::btrees::Btrees;
 use crate::workload::database;
 
 const INSTEAD: &str = "Instead of what the file says";
@@ -131,6 +132,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
     };
     let mut sitting = Sitting::open(folder, &request)?;
     tell_beginning(&sitting);
+    if !sitting.todo.is_empty() && matches!(experiment.workload, Workload::Query(_)) {
+        keep_btrees(&experiment.database, sitting.path());
+    }
     let mut estimator = Estimator::new(&experiment, database_bytes);
     estimator.see_records(&experiment, &sitting.before, database_bytes);
     make_runs(&mut sitting, &definition, estimator)
@@ -199,6 +203,14 @@ fn tell_beginning(sitting: &Sitting) {
     let (todo, planned) = (sitting.todo.len(), sitting.planned);
     if todo < planned {
         tell(format_args!("{folder}: {} of {planned} runs are there, {todo} are to be made", planned - todo));
+    }
+}
+
+/// Keeps beside the records whose page is whose, so that a report can name what was read in vain. Before any run: it
+/// reads the whole database.
+fn keep_btrees(database: &Path, folder: &Path) {
+    if let Err(error) = Btrees::ensure(database, folder) {
+        tell(format_args!("warning: the report will not name whose pages were read in vain: {}", crate::experiment::error_line(&error)));
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::campaign::{Campaign, RunId, Source};
+use crate::workload::btrees::Btrees;
 use super::folder::{self, EXPERIMENT_FILE, Folder, FolderError};
 use super::record::Record;
 use super::records::Problem;
@@ -118,6 +119,12 @@ pub fn merge(folders: &[PathBuf], out: &Path, now_unix_s: u64) -> Result<Merged,
     let mut folder = Folder::lock(out)?;
     // Records first: a folder without a plan is none, so a merge that was killed leaves nothing that looks whole.
     folder.write_merged(&text, &campaign, &ordered)?;
+    // They all asked the same data; a map that cannot be had is missed by one section of the report only.
+    if let Some(btrees) = parts.iter().find_map(|part| Btrees::load(&part.folder).ok().flatten())
+        && let Err(error) = btrees.save(out)
+    {
+        warnings.push(error.to_string());
+    }
     Ok(Merged { campaign, records: ordered.len(), hosts, missing, problems, warnings })
 }
 

@@ -48,7 +48,7 @@ pub fn cells(text: &str) -> Vec<(String, Asked)> {
         .iter()
         .map(|cell| {
             let mut asked = crate::experiment::spec::tests::asked();
-            asked.engine = cell.engine;
+            asked.engine = Some(cell.engine);
             asked.backend = cell.backend;
             asked.direct = cell.direct;
             asked.submit = cell.submit;

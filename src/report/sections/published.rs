@@ -40,11 +40,28 @@ fn asked(cell: &Cell<'_>, axis: &str, value: &str) -> bool {
     cell.asked(axis) == Some(value)
 }
 
+/// Whether a database engine asked: what is published was measured beneath one.
+fn is_query(cell: &Cell<'_>) -> bool {
+    cell.asked("block_bytes").is_none()
+}
+
 fn per_page(cell: &Cell<'_>, window: &str) -> bool {
     asked(cell, "window", window)
         && asked(cell, "backend", "uring")
         && asked(cell, "direct", "required")
         && (window == "0" || cell.asked("submit").is_none_or(|submit| submit == "per-page"))
+}
+
+/// Q6 of Turso, cold, on ioscope's ring.
+const PULL_REQUEST: [Quantity; 1] = [("q6_s", "wall_s", Form::Seconds)];
+
+fn turso_q6(cell: &Cell<'_>, window: &str, direct: &str) -> bool {
+    asked(cell, "engine", "turso")
+        && asked(cell, "query", "q06")
+        && asked(cell, "backend", "uring")
+        && asked(cell, "direct", direct)
+        && asked(cell, "window", window)
+        && (window == "0" || asked(cell, "submit", "per-page"))
 }
 
 /// What is known of a section: empty for one whose values are only listed.
@@ -69,16 +86,31 @@ fn arms(section: &str) -> Vec<Arm> {
         "article.cache" => vec![
             Arm {
                 name: "uring_plain",
-                matches: |cell| asked(cell, "backend", "uring") && asked(cell, "direct", "required"),
+                matches: |cell| per_page(cell, "32"),
                 quantities: &CACHE,
             },
             Arm {
                 name: "syscall",
                 matches: |cell| {
-                    asked(cell, "direct", "disabled") && (asked(cell, "backend", "pread") || asked(cell, "backend", "builtin"))
+                    let pread = asked(cell, "backend", "pread") && asked(cell, "window", "32");
+                    asked(cell, "direct", "disabled") && (pread || asked(cell, "backend", "builtin"))
                 },
                 quantities: &CACHE,
             },
+        ],
+        "turso_8389" => vec![
+            Arm {
+                name: "buffered_window_0",
+                matches: |cell| turso_q6(cell, "0", "disabled"),
+                quantities: &PULL_REQUEST,
+            },
+            Arm {
+                name: "buffered_window_32",
+                matches: |cell| turso_q6(cell, "32", "disabled"),
+                quantities: &PULL_REQUEST,
+            },
+            Arm { name: "direct_window_0", matches: |cell| turso_q6(cell, "0", "required"), quantities: &PULL_REQUEST },
+            Arm { name: "direct_window_32", matches: |cell| turso_q6(cell, "32", "required"), quantities: &PULL_REQUEST },
         ],
         _ => Vec::new(),
     }
@@ -125,7 +157,7 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
     let mut missing: Vec<String> = Vec::new();
     for arm in &arms {
         let published = reference.values.get(arm.name);
-        let cells: Vec<&Cell<'_>> = host.cells.iter().filter(|cell| (arm.matches)(cell)).collect();
+        let cells: Vec<&Cell<'_>> = host.cells.iter().filter(|cell| is_query(cell) && (arm.matches)(cell)).collect();
         for (name, measured, form) in arm.quantities {
             let value = published.and_then(|published| published.get(name));
             let Some(shown) = value.and_then(|value| number_or_range(value, *form)) else {

@@ -85,7 +85,7 @@ fn arms<'h, 'a>(host: &'h Host<'a>) -> Vec<Arm<'h, 'a>> {
         .filter(|axis| arms.iter().any(|arm| arm.axes.get(axis) != arms[0].axes.get(axis)))
         .collect();
     for arm in &mut arms {
-        let values = varying.iter().map(|axis| arm.axes.get(axis).copied().unwrap_or(NULL));
+        let values = varying.iter().filter_map(|axis| arm.axes.get(axis).copied());
         arm.name = values.collect::<Vec<_>>().join(" ");
         if arm.name.is_empty() {
             arm.name = arm.axes.get("engine").copied().unwrap_or("all").to_owned();
