@@ -46,7 +46,9 @@ fn text(error: impl std::error::Error + 'static) -> String {
 fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), String> {
     match (&spec.workload, spec.asked.engine) {
         (Workload::Query(asked), Some(engine)) => measure_query(spec, asked, engine, path, record),
-        (Workload::Query(_), None) => Err("a query, and no engine to answer it: the specification is broken".to_owned()),
+        (Workload::Query(_), None) => {
+            Err("a query, and no engine to answer it: the specification is broken".to_owned())
+        }
         (Workload::Scan, _) => scan::measure(spec, path, record),
     }
 }
@@ -183,6 +185,7 @@ fn reader_config(asked: &Asked, cpus: Option<&CpuList>) -> ReaderConfig {
         in_flight: asked.in_flight,
         gap: asked.gap,
         pool: asked.pool,
+        delivery: asked.delivery,
         sqpoll_cpu: compose::poller_cpu(asked, cpus),
         sqpoll_idle_ms: asked.sqpoll_idle_ms,
     }

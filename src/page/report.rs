@@ -48,6 +48,8 @@ pub struct ReaderReport {
     /// Which these were, as merged ranges of page numbers from 1; a page that was read for nothing twice is in it once.
     /// `None` where there were more ranges than are kept.
     pub pages_wasted_ranges: Option<Vec<Range<u64>>>,
+    /// Pages lent where they lie in the pool, rather than copied.
+    pub pages_lent: u64,
     /// Bytes asked of the kernel.
     pub bytes_read: u64,
     /// The SQPOLL thread, sampled right before the ring was closed.
@@ -86,6 +88,7 @@ impl ReaderReport {
                 .pages_wasted_ranges
                 .zip(other.pages_wasted_ranges)
                 .map(|(a, b)| ranges::merge([a, b].concat())),
+            pages_lent: self.pages_lent + other.pages_lent,
             bytes_read: self.bytes_read + other.bytes_read,
             sqpoll,
             ..self
