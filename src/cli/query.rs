@@ -1,31 +1,25 @@
 //! `ioscope query`: one SQL file over a matrix of engines and ways to read.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use nix::sys::signal::Signal;
 
 use super::error::usage;
-use super::exit;
-use super::json::JsonLines;
+use super::{exit, one_shot};
+use crate::dataset::{self, Progress, Scale};
 use crate::engine::{EngineBackend, EngineKind};
-use crate::experiment::child::ChildExecutor;
 use crate::experiment::cpus::CpuList;
+use crate::experiment::duration::Timeout;
 use crate::experiment::plan::{
     self, Cell, Cells, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window,
 };
-use crate::experiment::record::{CacheState, Record};
-use crate::experiment::runner::{self, Finished, Observer};
+use crate::experiment::record::CacheState;
 use crate::experiment::schedule::Counters;
-use crate::experiment::spec::{Experiment, RunSpec};
+use crate::experiment::spec::{Experiment, PlanCell, Point, Workload};
 use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
-use crate::report::table;
 use crate::workload::database;
 use crate::workload::query::Query;
 
@@ -52,7 +46,7 @@ pub struct QueryArgs {
     db: Option<PathBuf>,
     /// Scale factor of the TPC-H data that is made
     #[arg(long, value_name = "SF", default_value = "1", help_heading = ASKED, conflicts_with = "db", allow_hyphen_values = true)]
-    scale: String,
+    scale: Scale,
     /// Page size of the TPC-H data that is made, in bytes
     #[arg(long, value_name = "N", default_value = "4096", help_heading = ASKED, conflicts_with = "db", value_parser = page_size)]
     page_size: u32,
@@ -107,7 +101,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "N", default_value = "1", help_heading = RUNS)]
     seed: u64,
     /// End a run that takes longer, and go on: 90, 500ms, 10m, 2h, none
-    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = RUNS, value_parser = timeout)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = RUNS, value_parser = str::parse::<Timeout>)]
     timeout: Timeout,
 
     /// Append one record a run (JSON Lines); '-' is stdout, and the table goes to stderr
@@ -117,10 +111,6 @@ pub struct QueryArgs {
     #[arg(long, value_name = "NAME", default_value = "query", help_heading = OUTPUT)]
     name: String,
 }
-
-/// How long a run may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Timeout(Option<Duration>);
 
 fn runs(text: &str) -> Result<u32, plan::AxisError> {
     parse_number("runs", text, 1, 10_000)
@@ -135,31 +125,10 @@ fn page_size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("page size '{text}' is none of SQLite's; a power of two from 512 to 65536"))
 }
 
-fn timeout(text: &str) -> Result<Timeout, String> {
-    if text == "none" {
-        return Ok(Timeout(None));
-    }
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let ms = match unit {
-        "ms" => 1,
-        "" | "s" => 1000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => 0,
-    };
-    let total = number.parse::<u64>().ok().and_then(|n| n.checked_mul(ms)).filter(|&total| total > 0);
-    // The clock cannot count for ever: a year is more than any run.
-    let total = total.filter(|&total| total <= 366 * 24 * 3_600_000);
-    total
-        .map(|total| Timeout(Some(Duration::from_millis(total))))
-        .ok_or_else(|| format!("'{text}' is no duration; write it as 90, 500ms, 10m or 2h, or none"))
-}
-
 /// Runs the query and answers the exit code.
 pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     let query = Query::load(&args.sql)?;
-    let database = database_path(args)?;
+    let database = args.db.clone().unwrap_or_else(|| dataset::default_path(args.scale, args.page_size));
     let cells = cells(args, &database)?;
     if let Some(cpus) = &args.cpus {
         cpus.check_allowed().map_err(|e| usage(e.to_string(), "choose among the CPUs that this process may run on"))?;
@@ -167,41 +136,23 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     if args.db.is_some() {
         database::check(&database)?;
     }
-    let mut json = match &args.json {
-        Some(path) => {
-            Some(JsonLines::open(path).map_err(|e| usage(e.to_string(), "choose another file, or '-' for stdout"))?)
-        }
-        None => None,
-    };
+    let json = one_shot::open_json(args.json.as_deref())?;
     if args.db.is_none() {
-        make_data(args, &database)?;
+        dataset::ensure(args.scale, args.page_size, &database, Progress::Bar)?;
         database::check(&database)?;
     }
     let experiment = Experiment {
         name: args.name.clone(),
         database,
-        query,
-        cells,
-        runs: args.runs,
+        workload: Workload::Query(query),
+        cells: cells
+            .into_iter()
+            .map(|cell| PlanCell::new(Point::Query(cell), args.runs, args.cpus.clone(), args.sqpoll_idle_ms))
+            .collect(),
         counters: args.counters,
         seed: args.seed,
-        cpus: args.cpus.clone(),
-        sqpoll_idle_ms: args.sqpoll_idle_ms,
     };
-    let mut executor = ChildExecutor::new(args.timeout.0).context("cannot watch for signals")?;
-    let mut observer = Keeper { bar: progress(), json: json.as_mut() };
-    let finished = runner::run(&experiment, &mut executor, &mut observer);
-    observer.bar.finish_and_clear();
-    show(&experiment, &finished, matches!(json, Some(JsonLines::Stdout)))?;
-    conclude(args, finished)
-}
-
-fn database_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
-    match &args.db {
-        Some(path) if path.as_os_str().is_empty() => Err(usage("--db is empty", "give the path of a database")),
-        Some(path) => Ok(path.clone()),
-        None => default_path(args),
-    }
+    one_shot::measure(&experiment, args.timeout, args.json.as_deref(), json)
 }
 
 /// The cells asked for; what is left out of a product is told on stderr.
@@ -239,95 +190,9 @@ fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-fn progress() -> ProgressBar {
-    // Drawn on a terminal only, and only when a run starts or ends: a ticking bar would take CPU from the runs.
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Shows progress and keeps the records.
-struct Keeper<'a> {
-    bar: ProgressBar,
-    json: Option<&'a mut JsonLines>,
-}
-
-impl Observer for Keeper<'_> {
-    fn starting(&mut self, number: usize, total: usize, spec: &RunSpec) {
-        self.bar.set_length(total as u64);
-        self.bar.set_position(number as u64 + 1);
-        let kind = if spec.counted { "counted" } else { "timed" };
-        self.bar.set_message(format!("{} ({kind} run {})", spec.cell, spec.run));
-    }
-
-    fn finished(&mut self, record: &Record) -> io::Result<()> {
-        self.json.as_mut().map_or(Ok(()), |json| json.append(record))
-    }
-}
-
-fn show(experiment: &Experiment, finished: &Finished, on_stderr: bool) -> anyhow::Result<()> {
-    let order: Vec<String> = experiment.cells.iter().map(Cell::name).collect();
-    let text = table::render(&finished.records, &order, table::WIDTH, experiment.seed);
-    let written = if on_stderr {
-        io::stderr().write_all(text.as_bytes())
-    } else {
-        io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
-    };
-    match written {
-        // The reader of the pipe has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write the table"),
-    }
-}
-
-fn conclude(args: &QueryArgs, finished: Finished) -> anyhow::Result<i32> {
-    let done = format!("{} of {} runs were made", finished.records.len(), finished.planned);
-    if let Some(error) = finished.not_kept {
-        if error.kind() == ErrorKind::BrokenPipe {
-            return Ok(exit::OK);
-        }
-        let file = args.json.as_deref().unwrap_or(Path::new("-")).display();
-        return Err(
-            anyhow::Error::new(error).context(format!("--json {file}: the last record could not be kept; {done}"))
-        );
-    }
-    if let Some(signal) = finished.interrupted {
-        let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
-        let _ = writeln!(io::stderr(), "interrupted by {name}: {done}");
-        return Ok(exit::interrupted(signal));
-    }
-    let failed = finished.records.iter().any(|record| record.error.is_some());
-    Ok(if failed { exit::FAILED } else { exit::OK })
-}
-
-/// SEAM
-fn default_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
-    Ok(PathBuf::from(format!("data/tpch-sf{}.db", args.scale)))
-}
-
-/// SEAM
-fn make_data(_args: &QueryArgs, _path: &Path) -> anyhow::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations() {
-        let seconds = |text: &str| timeout(text).map(|t| t.0.map(|d| d.as_secs_f64()));
-        assert_eq!(seconds("90"), Ok(Some(90.0)));
-        assert_eq!(seconds("500ms"), Ok(Some(0.5)));
-        assert_eq!(seconds("10m"), Ok(Some(600.0)));
-        assert_eq!(seconds("2h"), Ok(Some(7200.0)));
-        assert_eq!(seconds("none"), Ok(None));
-        for bad in ["", "0", "-1", "1.5", "h", "5d", "99999999999999999999", "18446744073709551615h"] {
-            assert!(timeout(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn page_sizes() {

@@ -147,13 +147,13 @@ impl Cell {
         if self.direct == Direct::Required && !self.has_reader() {
             return left_out(
                 format!("{} x direct required", self.backend),
-                "an engine's own I/O goes through the page cache; add 'disabled' to --direct to have it as a control",
+                "an engine's own I/O goes through the page cache; its cells are those with direct disabled",
             );
         }
         if self.direct == Direct::Required && self.cache == CacheState::Warm {
             return left_out(
                 "direct required x cache warm".to_owned(),
-                "direct reads bypass the page cache, so a warm one changes nothing; add 'cold' to --cache",
+                "direct reads bypass the page cache, so a warm one changes nothing; their cells are those with cache cold",
             );
         }
         None
@@ -179,7 +179,7 @@ impl Cell {
 }
 
 /// A combination that is left out of the product.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
     /// The values that do not go together.
     pub what: String,
@@ -336,7 +336,7 @@ impl Matrix {
 }
 
 /// `; did you mean 'x'?` for the known name nearest to `text`, or nothing if none is near.
-fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
     let text = text.to_lowercase();
     let near = known.map(|name| (edit_distance(&text, name), name)).min();
     match near {

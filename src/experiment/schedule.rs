@@ -23,23 +23,31 @@ pub struct PlannedRun {
     pub run: u32,
     /// Whether counters are on.
     pub counted: bool,
+    /// Number of the round that it belongs to, from 0: a round has one run of each cell that still has any.
+    pub round: u32,
 }
 
-/// All runs in order. With `Both` the round of counted runs comes first: it also meets a failing cell early and
-/// takes the first touch of the data (by a host's cache, say) away from the runs that are compared.
-pub fn schedule(cells: usize, runs: u32, counters: Counters, seed: u64) -> Vec<PlannedRun> {
+/// All runs in order; `runs` holds the number of each cell's timed runs. With `Both` the round of counted runs comes
+/// first: it also meets a failing cell early and takes the first touch of the data (by a host's cache, say) away from
+/// the runs that are compared.
+///
+/// Run k of every cell lies in the same round, so that two cells are compared by runs that lie near each other; a cell
+/// with fewer runs is left out of the last rounds. More runs add rounds at the end and leave the others as they were.
+pub fn schedule(runs: &[u32], counters: Counters, seed: u64) -> Vec<PlannedRun> {
     let mut rounds: Vec<(u32, bool)> = Vec::new();
     if counters == Counters::Both {
         rounds.push((1, true));
     }
-    rounds.extend((1..=runs).map(|run| (run, counters == Counters::All)));
+    let most = runs.iter().copied().max().unwrap_or(0);
+    rounds.extend((1..=most).map(|run| (run, counters == Counters::All)));
 
     let mut random = SplitMix64::new(seed);
-    let mut planned = Vec::with_capacity(cells * rounds.len());
-    for (run, counted) in rounds {
-        let mut order: Vec<usize> = (0..cells).collect();
+    let mut planned = Vec::new();
+    for (round, (run, counted)) in (0..).zip(rounds) {
+        let mut order: Vec<usize> = (0..runs.len()).collect();
         random.shuffle(&mut order);
-        planned.extend(order.into_iter().map(|cell| PlannedRun { cell, run, counted }));
+        let due = order.into_iter().filter(|&cell| run <= runs[cell]);
+        planned.extend(due.map(|cell| PlannedRun { cell, run, counted, round }));
     }
     planned
 }
@@ -51,17 +59,20 @@ mod tests {
 
     #[test]
     fn one_run_with_counters_both_is_a_counted_and_a_timed_run() {
-        let planned = schedule(1, 1, Counters::Both, 0);
+        let planned = schedule(&[1], Counters::Both, 0);
         assert_eq!(
             planned,
-            [PlannedRun { cell: 0, run: 1, counted: true }, PlannedRun { cell: 0, run: 1, counted: false }]
+            [
+                PlannedRun { cell: 0, run: 1, counted: true, round: 0 },
+                PlannedRun { cell: 0, run: 1, counted: false, round: 1 }
+            ]
         );
     }
 
     #[test]
     fn another_seed_is_another_order() {
         let orders: std::collections::BTreeSet<Vec<usize>> =
-            (0..20).map(|seed| schedule(6, 2, Counters::None, seed).iter().map(|p| p.cell).collect()).collect();
+            (0..20).map(|seed| schedule(&[2; 6], Counters::None, seed).iter().map(|p| p.cell).collect()).collect();
         assert!(orders.len() > 15, "{} of 20 seeds gave an order of their own", orders.len());
     }
 
@@ -69,19 +80,38 @@ mod tests {
         #[test]
         fn every_round_has_each_cell_once(cells in 0usize..12, runs in 1u32..8, which in 0usize..3, seed: u64) {
             let counters = Counters::ALL[which];
-            let planned = schedule(cells, runs, counters, seed);
+            let planned = schedule(&vec![runs; cells], counters, seed);
             let rounds = runs as usize + usize::from(counters == Counters::Both);
             prop_assert_eq!(planned.len(), cells * rounds);
             for round in planned.chunks(cells.max(1)) {
                 let mut seen: Vec<usize> = round.iter().map(|p| p.cell).collect();
                 seen.sort_unstable();
                 prop_assert_eq!(seen, (0..cells).collect::<Vec<_>>());
-                prop_assert!(round.iter().all(|p| (p.run, p.counted) == (round[0].run, round[0].counted)));
+                let same = |p: &PlannedRun| (p.run, p.counted, p.round) == (round[0].run, round[0].counted, round[0].round);
+                prop_assert!(round.iter().all(same));
             }
             let counted = planned.iter().filter(|p| p.counted).count();
             let expected = match counters { Counters::None => 0, Counters::All => cells * runs as usize, Counters::Both => cells };
             prop_assert_eq!(counted, expected);
-            prop_assert_eq!(planned, schedule(cells, runs, counters, seed));
+            prop_assert_eq!(planned, schedule(&vec![runs; cells], counters, seed));
+        }
+
+        #[test]
+        fn each_cell_has_its_own_number_of_runs_and_more_runs_change_no_earlier_round(
+            runs in proptest::collection::vec(1u32..6, 1..10), more in 0u32..4, seed: u64,
+        ) {
+            let planned = schedule(&runs, Counters::Both, seed);
+            for (cell, &runs) in runs.iter().enumerate() {
+                let timed: Vec<u32> = planned.iter().filter(|p| p.cell == cell && !p.counted).map(|p| p.run).collect();
+                prop_assert_eq!(timed, (1..=runs).collect::<Vec<_>>());
+            }
+            prop_assert!(planned.is_sorted_by_key(|p| p.round));
+            let round_of = |p: &PlannedRun| if p.counted { 0 } else { p.run };
+            prop_assert!(planned.iter().all(|p| p.round == round_of(p)));
+            let longer: Vec<u32> = runs.iter().map(|runs| runs + more).collect();
+            let longer = schedule(&longer, Counters::Both, seed);
+            let was = |p: &&PlannedRun| p.counted || p.run <= runs[p.cell];
+            prop_assert_eq!(longer.iter().filter(was).copied().collect::<Vec<_>>(), planned);
         }
     }
 }

@@ -9,8 +9,66 @@ use serde::{Deserialize, Serialize};
 use super::cpus::CpuList;
 use super::plan::Cell;
 use super::record::{Asked, Record};
+use super::scan_plan::ScanCell;
 use super::schedule::{Counters, PlannedRun};
 use crate::workload::query::Query;
+
+/// `sq_thread_idle` unless somebody says otherwise, in milliseconds.
+pub const SQPOLL_IDLE_DEFAULT_MS: u32 = 1000;
+
+/// What is asked of the machine, the same in all cells of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// One SQL statement of a database engine.
+    Query(Query),
+    /// The reader alone; each cell has axes of its own.
+    Scan,
+}
+
+impl Workload {
+    /// What the records call it.
+    pub fn name(&self) -> &str {
+        match self {
+            Workload::Query(query) => &query.name,
+            Workload::Scan => "scan",
+        }
+    }
+}
+
+/// Where a cell lies on the axes of its workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// Of a query.
+    Query(Cell),
+    /// Of a scan.
+    Scan(ScanCell),
+}
+
+impl Point {
+    /// The name of the combination: the same one has the same name in every experiment.
+    pub fn name(&self) -> String {
+        match self {
+            Point::Query(cell) => cell.name(),
+            Point::Scan(cell) => cell.name(),
+        }
+    }
+}
+
+/// One cell of an experiment: a combination of values that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanCell {
+    /// Its name, unique within the experiment.
+    pub name: String,
+    /// The values.
+    pub point: Point,
+    /// Timed runs (counted ones, where every run is counted).
+    pub runs: u32,
+    /// CPUs that its runs are confined to.
+    pub cpus: Option<CpuList>,
+    /// `sq_thread_idle`, in milliseconds.
+    pub sqpoll_idle_ms: u32,
+}
 
 /// An experiment: what is asked, of which cells, how often.
 #[derive(Debug, Clone)]
@@ -19,20 +77,14 @@ pub struct Experiment {
     pub name: String,
     /// The database.
     pub database: PathBuf,
-    /// The query.
-    pub query: Query,
+    /// What is asked.
+    pub workload: Workload,
     /// The cells.
-    pub cells: Vec<Cell>,
-    /// Timed runs of each cell (counted ones, where every run is counted).
-    pub runs: u32,
+    pub cells: Vec<PlanCell>,
     /// Which runs are counted.
     pub counters: Counters,
     /// Seed of the order of runs.
     pub seed: u64,
-    /// CPUs that runs are confined to.
-    pub cpus: Option<CpuList>,
-    /// `sq_thread_idle`, in milliseconds.
-    pub sqpoll_idle_ms: u32,
 }
 
 /// One run, as the child process reads it from its standard input (JSON).
@@ -47,10 +99,10 @@ pub struct RunSpec {
     pub run: u32,
     /// Whether counters are on.
     pub counted: bool,
-    /// What is asked.
+    /// What is asked for.
     pub asked: Asked,
-    /// The query.
-    pub query: Query,
+    /// What is asked.
+    pub workload: Workload,
     /// The database's path, as bytes: it may not be UTF-8.
     pub database: Vec<u8>,
     /// The process that waits for the record, and without which the run has no purpose.
@@ -81,34 +133,56 @@ impl RunSpec {
 pub const FAILED: &str = "the run failed before this was known";
 
 impl Experiment {
+    /// What a cell asks for.
+    pub fn asked(&self, cell: &PlanCell) -> Asked {
+        let (engine, point, scan) = match &cell.point {
+            Point::Query(point) => (Some(point.engine), *point, None),
+            Point::Scan(scan) => (None, scan.reader, Some(scan.axes)),
+        };
+        Asked {
+            engine,
+            backend: point.backend,
+            direct: point.direct,
+            submit: point.submit,
+            policy: point.policy,
+            window: point.window,
+            in_flight: point.in_flight,
+            gap: point.gap,
+            pool: point.pool,
+            cache: point.cache,
+            cpus: cell.cpus.as_ref().map(ToString::to_string),
+            sqpoll_idle_ms: cell.sqpoll_idle_ms,
+            database: self.database.to_string_lossy().into_owned(),
+            query: self.workload.name().to_owned(),
+            scan,
+        }
+    }
+
     /// What a run of the experiment asks for.
     pub fn run_spec(&self, planned: PlannedRun) -> RunSpec {
         let cell = &self.cells[planned.cell];
         RunSpec {
             experiment: self.name.clone(),
-            cell: cell.name(),
+            cell: cell.name.clone(),
             run: planned.run,
             counted: planned.counted,
-            asked: Asked {
-                engine: cell.engine,
-                backend: cell.backend,
-                direct: cell.direct,
-                submit: cell.submit,
-                policy: cell.policy,
-                window: cell.window,
-                in_flight: cell.in_flight,
-                gap: cell.gap,
-                pool: cell.pool,
-                cache: cell.cache,
-                cpus: self.cpus.as_ref().map(ToString::to_string),
-                sqpoll_idle_ms: self.sqpoll_idle_ms,
-                database: self.database.to_string_lossy().into_owned(),
-                query: self.query.name.clone(),
-            },
-            query: self.query.clone(),
+            asked: self.asked(cell),
+            workload: self.workload.clone(),
             database: self.database.as_os_str().as_bytes().to_owned(),
             runner_pid: None,
         }
+    }
+
+    /// Timed runs of each cell.
+    pub fn runs(&self) -> Vec<u32> {
+        self.cells.iter().map(|cell| cell.runs).collect()
+    }
+}
+
+impl PlanCell {
+    /// A cell under the name of its values, confined as all others are.
+    pub fn new(point: Point, runs: u32, cpus: Option<CpuList>, sqpoll_idle_ms: u32) -> PlanCell {
+        PlanCell { name: point.name(), point, runs, cpus, sqpoll_idle_ms }
     }
 }
 
@@ -121,21 +195,19 @@ pub(crate) mod tests {
     /// An experiment of two cells that no test needs to run.
     pub(crate) fn experiment() -> Experiment {
         let matrix = Matrix::default().with("engine=sqlite window=32,0").unwrap();
+        let cell = |cell| PlanCell::new(Point::Query(cell), 2, None, SQPOLL_IDLE_DEFAULT_MS);
         Experiment {
             name: "e".to_owned(),
             database: PathBuf::from("/nowhere/x.db"),
-            query: Query { name: "q".to_owned(), sql: "SELECT 1".to_owned() },
-            cells: expand(&[matrix], true).cells,
-            runs: 2,
+            workload: Workload::Query(Query { name: "q".to_owned(), sql: "SELECT 1".to_owned() }),
+            cells: expand(&[matrix], true).cells.into_iter().map(cell).collect(),
             counters: Counters::Both,
             seed: 0,
-            cpus: None,
-            sqpoll_idle_ms: 1000,
         }
     }
 
     pub(crate) fn run_spec() -> RunSpec {
-        experiment().run_spec(PlannedRun { cell: 0, run: 1, counted: false })
+        experiment().run_spec(PlannedRun { cell: 0, run: 1, counted: false, round: 1 })
     }
 
     pub(crate) fn asked() -> Asked {
@@ -146,7 +218,7 @@ pub(crate) mod tests {
     fn a_path_that_is_not_text_survives_the_way_to_the_child() {
         let path = PathBuf::from(OsString::from_vec(b"/tmp/a \xff%?.db".to_vec()));
         let experiment = Experiment { database: path.clone(), ..experiment() };
-        let spec = experiment.run_spec(PlannedRun { cell: 0, run: 1, counted: false });
+        let spec = experiment.run_spec(PlannedRun { cell: 0, run: 1, counted: false, round: 1 });
         let read: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
         assert_eq!(read, spec);
         assert_eq!(read.database_path(), path);

@@ -45,9 +45,10 @@ pub fn reason(record: &Record, leaf: &str) -> String {
     record.reasons.get(leaf).cloned().unwrap_or_else(|| "the record gives no reason".to_owned())
 }
 
-/// Whether ioscope's reader reads, and not the engine's own I/O.
+/// Whether ioscope's reader reads ahead, and neither the engine's own I/O nor a scan at random offsets.
 pub fn has_reader(asked: &Asked) -> bool {
-    !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
+    let random = asked.scan.is_some_and(|scan| scan.random.is_some());
+    !random && !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
 }
 
 /// Whether the cells that have a reader ask for more than one value.
@@ -122,7 +123,7 @@ pub fn how_counted(cells: &[CellRuns<'_>]) -> String {
             )
         }
         (timed, counted) => format!(
-            "times: {} of each cell; * from {}, whose own times are not shown because counting costs time\n",
+            "times: {} of each cell\n* counts: {} of each cell, whose times are not shown: counting costs time\n",
             of(timed, "timed"),
             of(counted, "counted")
         ),
@@ -168,22 +169,36 @@ pub fn not_measured(cells: &[CellRuns<'_>], leaves: &[&str]) -> String {
     by_reason.iter().map(|(reason, names)| format!("not measured: {}: {reason}\n", names.join(", "))).collect()
 }
 
-/// The records' warnings, each once with its cells, and whether cells disagree about an answer that is not known.
+/// Warnings of several runs that differ in numbers only.
+struct Alike<'a> {
+    shape: String,
+    first: &'a str,
+    times: usize,
+    numbers: Vec<usize>,
+}
+
+/// The records' warnings, alike ones once with their cells, and whether cells disagree about an answer that is not known.
 pub fn warnings(cells: &[CellRuns<'_>]) -> String {
-    let mut by_text: Vec<(&str, Vec<usize>)> = Vec::new();
+    let mut alike: Vec<Alike> = Vec::new();
     for (number, cell) in numbered(cells) {
         for warning in cell.all().flat_map(|record| &record.warnings) {
-            let at = by_text.iter().position(|(known, _)| known == warning).unwrap_or_else(|| {
-                by_text.push((warning, Vec::new()));
-                by_text.len() - 1
-            });
-            if by_text[at].1.last() != Some(&number) {
-                by_text[at].1.push(number);
+            let shape: String = warning.chars().filter(|c| !c.is_ascii_digit()).collect();
+            match alike.iter_mut().find(|known| known.shape == shape) {
+                Some(known) => {
+                    known.times += 1;
+                    if known.numbers.last() != Some(&number) {
+                        known.numbers.push(number);
+                    }
+                }
+                None => alike.push(Alike { shape, first: warning, times: 1, numbers: vec![number] }),
             }
         }
     }
-    let mut text: String =
-        by_text.iter().map(|(warning, numbers)| format!("warning: {}: {warning}\n", cell_list(numbers))).collect();
+    let mut text = String::new();
+    for Alike { first, times, numbers, .. } in &alike {
+        let runs = if *times == 1 { String::new() } else { format!(" ({times} runs, the first one's)") };
+        text.push_str(&format!("warning: {}{runs}: {first}\n", cell_list(numbers)));
+    }
 
     let mut answers: Vec<(&str, Vec<usize>)> = Vec::new();
     for (number, cell) in numbered(cells) {

@@ -4,7 +4,7 @@ use crate::engine::EngineKind;
 use crate::experiment::plan::{Cell, Matrix, expand};
 use crate::experiment::record::CacheState;
 use crate::experiment::schedule::PlannedRun;
-use crate::experiment::spec::Experiment;
+use crate::experiment::spec::{Experiment, PlanCell, Point, SQPOLL_IDLE_DEFAULT_MS, Workload};
 use crate::page::config::Direct;
 use crate::workload::query::Query;
 
@@ -15,25 +15,23 @@ fn experiment(cells: Vec<Cell>) -> Experiment {
     Experiment {
         name: "query".to_owned(),
         database: "data/tpch-sf1.db".into(),
-        query: Query { name: "q06".to_owned(), sql: "SELECT".to_owned() },
-        cells,
-        runs: 1,
+        workload: Workload::Query(Query { name: "q06".to_owned(), sql: "SELECT".to_owned() }),
+        cells: cells.into_iter().map(|c| PlanCell::new(Point::Query(c), 1, None, SQPOLL_IDLE_DEFAULT_MS)).collect(),
         counters: crate::experiment::schedule::Counters::Both,
         seed: 0,
-        cpus: None,
-        sqpoll_idle_ms: 1000,
     }
 }
 
 /// A plausible record: numbers follow from the cell, walls from the run.
 fn record(experiment: &Experiment, cell: usize, run: u32, counted: bool) -> Record {
-    let mut r = experiment.run_spec(PlannedRun { cell, run, counted }).blank_record();
-    let reader = experiment.cells[cell].has_reader();
+    let mut r = experiment.run_spec(PlannedRun { cell, run, counted, round: run }).blank_record();
+    let Point::Query(point) = &experiment.cells[cell].point else { unreachable!() };
+    let reader = point.has_reader();
     let window = r.asked.window;
     let base = match (reader, window) {
         (false, _) => 0.95,
         (true, 0) => 12.0,
-        (true, _) => 0.65 + if r.asked.engine == EngineKind::Turso { 0.15 } else { 0.0 },
+        (true, _) => 0.65 + if r.asked.engine == Some(EngineKind::Turso) { 0.15 } else { 0.0 },
     };
     r.answer = Some("123141078.2283".to_owned());
     r.answer_ok = Some(true);
@@ -89,7 +87,7 @@ fn cells(text: &[&str]) -> Vec<Cell> {
 }
 
 fn shown(experiment: &Experiment, records: &[Record]) -> String {
-    let order: Vec<String> = experiment.cells.iter().map(Cell::name).collect();
+    let order: Vec<String> = experiment.cells.iter().map(|cell| cell.name.clone()).collect();
     render(records, &order, WIDTH, 0)
 }
 

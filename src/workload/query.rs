@@ -61,7 +61,7 @@ impl Query {
         if !has_statement(sql) {
             return Err(content("it holds no SQL statement"));
         }
-        let name = super::known_query(sql).map(|number| format!("q{number:02}"));
+        let name = super::answer::known_query(sql).map(|number| format!("q{number:02}"));
         let stem = || path.file_stem().map_or_else(|| "query".to_owned(), |stem| stem.to_string_lossy().into_owned());
         Ok(Query { name: name.unwrap_or_else(stem), sql: sql.to_owned() })
     }

@@ -1,0 +1,12 @@
+-- TPC-H Q14, promotion effect: DATE 1995-09-01.
+-- The zero is written 0.0 and the percentage 100.00, so that all of it is floating point.
+SELECT
+  100.00 * sum(CASE WHEN p_type LIKE 'PROMO%' THEN l_extendedprice * (1 - l_discount) ELSE 0.0 END)
+    / sum(l_extendedprice * (1 - l_discount)) AS promo_revenue
+FROM
+  lineitem,
+  part
+WHERE
+  l_partkey = p_partkey
+  AND l_shipdate >= '1995-09-01'
+  AND l_shipdate < '1995-10-01';
