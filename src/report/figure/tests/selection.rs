@@ -271,3 +271,41 @@ fn a_timeline_shows_the_run_of_the_median_wall_and_gaps_where_nothing_was_measur
     timeline.y = vec!["cpu_percent".to_owned()];
     assert!(matches!(draw(&timeline, &records, &DrawOptions::default()), Err(FigureError::Pooled { .. })));
 }
+
+#[test]
+fn a_figure_is_a_table_of_an_experiment_file() {
+    let table = r#"
+        name = "merged"
+        title = "bios merged"
+        kind = "line"
+        x = "window"
+        y = "merged_percent"
+        series = ["engine", "submit"]
+        log_x = true
+        width = "page"
+        [filter]
+        backend = "uring"
+        window = [0, 1, 32]
+        [labels]
+        turso = "Turso"
+        [[reference]]
+        x = 32
+        key = "article.readahead.window_32.merged_percent"
+        label = "article"
+        [[reference]]
+        x = 32
+        y = [91, 93]
+    "#;
+    let from_toml: FigureSpec = toml::from_str(table).unwrap();
+    from_toml.check().unwrap();
+    let again: FigureSpec = serde_json::from_value(serde_json::to_value(&from_toml).unwrap()).unwrap();
+    assert_eq!(again, from_toml);
+    let csv = draw(
+        &from_toml,
+        &sample::readahead(),
+        &DrawOptions { reference: Some(&sample::reference()), ..DrawOptions::default() },
+    );
+    let csv = csv.unwrap().csv;
+    assert_eq!(csv.lines().filter(|row| row.contains(",published")).count(), 2, "{csv}");
+    assert!(csv.contains("\"Turso, per-page\",window,32,merged_percent,counted runs,2,"), "{csv}");
+}
