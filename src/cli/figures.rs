@@ -42,16 +42,13 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
         Some(path) => reference::all(Some(path)),
         None => reference::with_stored(&study),
     };
-    let published = published
-        .map_err(|error| usage(error.to_string(), "give a file like experiments/reference.toml"))?;
+    let published =
+        published.map_err(|error| usage(error.to_string(), "give a file like experiments/reference.toml"))?;
     let records = study::values(&args.folder, &study)
         .map_err(|error| usage(error.to_string(), "give the folder of a campaign"))?;
     let folder = args.out.clone().unwrap_or_else(|| args.folder.join("figures"));
-    let options = DrawOptions {
-        note: args.note.as_deref(),
-        seed: study.campaign.plan.seed,
-        reference: Some(&published),
-    };
+    let options =
+        DrawOptions { note: args.note.as_deref(), seed: study.campaign.plan.seed, reference: Some(&published) };
     let mut code = exit::OK;
     for spec in &specs {
         // One figure that cannot be drawn does not take the others with it.
@@ -80,9 +77,13 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
 fn specs(figures: &[Value], only: &[String]) -> anyhow::Result<Vec<FigureSpec>> {
     let mut specs = Vec::new();
     for (number, value) in figures.iter().enumerate() {
-        let name = value.get("name").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), str::to_owned);
+        let name =
+            value.get("name").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), str::to_owned);
         let spec: FigureSpec = serde_json::from_value(value.clone()).map_err(|error| {
-            usage(format!("figure {name} of the experiment: {error}"), "mend [[figure]] in the experiment's file and its campaign.json")
+            usage(
+                format!("figure {name} of the experiment: {error}"),
+                "mend [[figure]] in the experiment's file and its campaign.json",
+            )
         })?;
         specs.push(spec);
     }

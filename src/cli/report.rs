@@ -70,5 +70,6 @@ pub fn publish(text: &str, out: Option<&Path>) -> anyhow::Result<()> {
         file.as_file().sync_all()?;
         file.persist(path).map(drop).map_err(|error| error.error)
     };
-    write().map_err(|error| usage(format!("--out {}: {error}", path.display()), "choose a file in a folder that exists"))
+    write()
+        .map_err(|error| usage(format!("--out {}: {error}", path.display()), "choose a file in a folder that exists"))
 }

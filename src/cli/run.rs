@@ -210,7 +210,10 @@ fn tell_beginning(sitting: &Sitting) {
 /// reads the whole database.
 fn keep_btrees(database: &Path, folder: &Path) {
     if let Err(error) = Btrees::ensure(database, folder) {
-        tell(format_args!("warning: the report will not name whose pages were read in vain: {}", crate::experiment::error_line(&error)));
+        tell(format_args!(
+            "warning: the report will not name whose pages were read in vain: {}",
+            crate::experiment::error_line(&error)
+        ));
     }
 }
 

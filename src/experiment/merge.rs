@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::campaign::{Campaign, RunId, Source};
-use crate::workload::btrees::Btrees;
 use super::folder::{self, EXPERIMENT_FILE, Folder, FolderError};
 use super::record::Record;
 use super::records::Problem;
+use crate::workload::btrees::Btrees;
 
 /// Why folders cannot be merged.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::hosts::{Cell, Host};
-use super::markdown::{Table, escape, list, plural};
+use super::markdown::{Table, list, one_line, plural};
 use super::phrases::{self, Form, NULL};
 use super::statistics::{Ratio, Verdict};
 use super::study::Study;
@@ -44,12 +44,12 @@ pub fn render(first: &Study, second: &Study, accepted: bool) -> Result<String, R
         return Err(Refusal::Differences(differences));
     }
     let title = if a.about.title.is_empty() { &a.about.name } else { &a.about.title };
-    let mut text = format!("# {}: two campaigns\n\n", escape(title));
+    let mut text = format!("# {}: two campaigns\n\n", one_line(title));
     if differences.is_empty() {
         text.push_str("Made in the same way: experiment, program, data set and environment are the same.\n\n");
     } else {
         text.push_str("**Not made in the same way**, and compared because that was accepted:\n\n");
-        text.push_str(&list(differences.iter().map(|difference| escape(difference))));
+        text.push_str(&list(differences.iter().map(|difference| one_line(difference))));
     }
     let (pairs, alone) = matched(&hosts_a, &hosts_b);
     for (a, b) in &pairs {
@@ -84,7 +84,12 @@ fn differences(first: &Study, second: &Study, hosts_a: &[Host<'_>], hosts_b: &[H
     let data = |study: &Study| {
         let data = &study.campaign.made_with.data;
         let header = data.manifest.as_ref().and_then(|manifest| manifest.get("header")).map(ToString::to_string);
-        format!("{} bytes, change counter {:?}, header {}", data.size_bytes, data.change_counter, header.unwrap_or_default())
+        format!(
+            "{} bytes, change counter {:?}, header {}",
+            data.size_bytes,
+            data.change_counter,
+            header.unwrap_or_default()
+        )
     };
     let (size_a, size_b) = (a.made_with.data.size_bytes, b.made_with.data.size_bytes);
     differ("database, bytes", size_a.to_string(), size_b.to_string());
@@ -158,7 +163,7 @@ fn matched<'h, 'a>(a: &'h [Host<'a>], b: &'h [Host<'a>]) -> (Vec<(&'h Host<'a>, 
 }
 
 fn cells(first: &Host<'_>, second: &Host<'_>, seed: u64) -> String {
-    let mut table = Table::new(["cell", "runs", "first wall, s", "second wall, s", "ratio", "verdict"], 2);
+    let mut table = Table::new(["cell", "runs", "ratio of walls", "verdict", "first wall, s", "second wall, s"], 4);
     let mut counts = Table::new(["cell", "count", "first", "second"], 2);
     let (mut moved, mut judged) = (Vec::new(), 0);
     let mut lists: [Vec<String>; 2] = Default::default();
@@ -186,10 +191,10 @@ fn cells(first: &Host<'_>, second: &Host<'_>, seed: u64) -> String {
         table.row([
             a.name.to_owned(),
             format!("{} and {}", a.how_many(), b.how_many()),
-            shown(&walls_a, a),
-            shown(&walls_b, b),
             ratio.as_ref().map_or_else(|| NULL.to_owned(), phrases::ratio_of_medians),
             ratio.as_ref().map_or_else(|| "no timed runs on both sides".to_owned(), phrases::verdict),
+            shown(&walls_a, a),
+            shown(&walls_b, b),
         ]);
         for (name, label) in COUNTS {
             if let (Some(x), Some(y)) = (a.count(name), b.count(name))
@@ -203,7 +208,9 @@ fn cells(first: &Host<'_>, second: &Host<'_>, seed: u64) -> String {
 
     let mut text = String::new();
     text.push_str(&match moved.len() {
-        0 if judged > 0 => format!("No cell moved: of {} none is resolved.\n\n", plural(judged, "cell that could be judged")),
+        0 if judged > 0 => {
+            format!("No cell moved: of {} that could be judged none is resolved.\n\n", plural(judged, "cell"))
+        }
         0 => "No cell could be judged.\n\n".to_owned(),
         count => format!("{} of {judged} that could be judged moved:\n\n{}", plural(count, "cell"), list(moved)),
     });

@@ -31,7 +31,11 @@ fn differences(second: &Study) -> Vec<String> {
 #[test]
 fn the_same_campaign_twice_has_not_moved() {
     let text = render(&same(), &same(), false).unwrap();
-    assert!(text.contains("Made in the same way") && text.contains("No cell moved: of 3 cells that could be judged"), "{text}");
+    assert!(
+        text.contains("Made in the same way")
+            && text.contains("No cell moved: of 3 cells that could be judged none is resolved."),
+        "{text}"
+    );
     assert!(!text.contains("Counts that differ"), "{text}");
 }
 
@@ -52,7 +56,11 @@ fn cells_that_moved_are_named_and_new_ones_too() {
 
 #[test]
 fn other_experiments_are_refused_whatever_is_accepted() {
-    let other = changed(CELLS, |plan| plan["about"]["name"] = json!("sqpoll"), |record| record.experiment = "sqpoll".to_owned());
+    let other = changed(
+        CELLS,
+        |plan| plan["about"]["name"] = json!("sqpoll"),
+        |record| record.experiment = "sqpoll".to_owned(),
+    );
     let refusal = render(&same(), &other, true).unwrap_err();
     assert_eq!(
         refusal.to_string(),

@@ -27,6 +27,7 @@ pub fn render(study: &Study) -> String {
         text.push_str(&cache::section(host, seed));
         text.push_str(&results::drift(host, seed));
     }
+    text.push_str(&frame::figures(study));
     text.push_str(&troubles::section(study, &hosts));
     for host in &hosts {
         text.push_str(&sqpoll::guide(host, seed));

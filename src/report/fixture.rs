@@ -104,7 +104,11 @@ pub fn record(cell: &(String, Asked), run: u32, counted: bool) -> Record {
         r.pages.pages_prefetched = Some(wasted * 4);
         r.pages.pages_wasted = Some(wasted);
         if counted {
-            let pages = if wasted > 0 { vec![6..7, 11..12, 16..17, 21..22, 26..27, 31..32, 36..37, 41..42, 2..3, 52..54] } else { Vec::new() };
+            let pages = if wasted > 0 {
+                vec![6..7, 11..12, 16..17, 21..22, 26..27, 31..32, 36..37, 41..42, 2..3, 52..54]
+            } else {
+                Vec::new()
+            };
             r.pages.pages_wasted_ranges = Some(ranges::encode(&ranges::merge(pages)));
             let bios = r.ring.sqes.unwrap();
             let merged = if asked.window == 0 { 0 } else { bios - 4 };
@@ -171,7 +175,8 @@ pub fn campaign(cells: &[(String, Asked)], timed: u32, sections: &[&str]) -> Val
         order.extend(cells.iter().map(|(name, _)| json!({"cell": name, "run": run, "counted": false})));
     }
     let reference: Vec<Value> = sections.iter().map(|section| json!({"section": section})).collect();
-    let pairs: Vec<Value> = cells.iter().skip(1).map(|(name, _)| json!({"cell": name, "baseline": cells[0].0})).collect();
+    let pairs: Vec<Value> =
+        cells.iter().skip(1).map(|(name, _)| json!({"cell": name, "baseline": cells[0].0})).collect();
     let mut campaign = json!({
         "schema": 1,
         "about": {

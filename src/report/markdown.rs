@@ -34,9 +34,8 @@ impl Table {
         let head: Vec<String> = self.head.iter().map(|entry| escape(entry)).collect();
         let rows: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(|entry| escape(entry)).collect()).collect();
-        let width = |column: usize| {
-            rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0).max(3)
-        };
+        let width =
+            |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
         let mut text = String::new();
         let mut line = |row: &[String]| {
@@ -61,9 +60,14 @@ impl Table {
     }
 }
 
+/// Text on one line.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Text on one line that does not end a table's entry.
-pub fn escape(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+fn escape(text: &str) -> String {
+    one_line(text).replace('|', "\\|")
 }
 
 /// A list, each item on a line of its own, with a blank line after it; nothing for no items.
@@ -90,7 +94,10 @@ mod tests {
         let mut table = Table::new(["cell", "wall, s"], 1);
         table.row(["a | b", "0.5"]);
         table.row(["c"]);
-        assert_eq!(table.render(), "| cell   | wall, s |\n| ------ | ------: |\n| a \\| b |     0.5 |\n| c      |         |\n\n");
+        assert_eq!(
+            table.render(),
+            "| cell   | wall, s |\n| ------ | ------: |\n| a \\| b |     0.5 |\n| c      |         |\n\n"
+        );
         assert_eq!(Table::new(["cell"], 1).render(), "");
     }
 

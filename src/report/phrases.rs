@@ -69,7 +69,10 @@ pub fn verdict(ratio: &Ratio) -> String {
         Verdict::Resolved => "resolved: higher".to_owned(),
         Verdict::NotResolved { runs_needed: Some(runs) } => {
             let more = runs.saturating_sub(ratio.pairs).max(1);
-            format!("not resolved: about {} more runs of each would resolve it, if the ratio stays", grouped(more as u64))
+            format!(
+                "not resolved: about {} more runs of each would resolve it, if the ratio stays",
+                grouped(more as u64)
+            )
         }
         Verdict::NotResolved { runs_needed: None } => {
             "not resolved, and no reasonable number of runs would resolve it".to_owned()

@@ -128,7 +128,9 @@ impl Run {
                 Some(self.number("system_s")? + threads)
             }
             "ipc" => quotient(self.number("instructions")?, self.number("cycles")?),
-            "miss_rate_percent" => Some(100.0 * quotient(self.number("cache_misses")?, self.number("cache_references")?)?),
+            "miss_rate_percent" => {
+                Some(100.0 * quotient(self.number("cache_misses")?, self.number("cache_references")?)?)
+            }
             "ops_per_cpu_s" => quotient(self.number("ops")?, self.number("cpu_s")?),
             "sqpoll_work_percent" => Some(100.0 * quotient(self.number("sqpoll_work_s")?, self.number("sqpoll_s")?)?),
             name => self.numbers.get(name).copied().filter(|number| number.is_finite()),

@@ -277,11 +277,13 @@ impl Study {
 
     /// Keeps a map of b-trees that is of the database that was asked.
     fn take(&mut self, btrees: Btrees) {
-        let asked = self.runs.iter().filter_map(|run| run.environment.file_bytes).find(|bytes| *bytes != btrees.file_bytes);
+        let asked =
+            self.runs.iter().filter_map(|run| run.environment.file_bytes).find(|bytes| *bytes != btrees.file_bytes);
         match asked {
             Some(bytes) => {
                 let of = btrees.file_bytes;
-                self.btrees_missing = Some(format!("btrees.json is of a database of {of} bytes, and the runs asked one of {bytes}"));
+                self.btrees_missing =
+                    Some(format!("btrees.json is of a database of {of} bytes, and the runs asked one of {bytes}"));
             }
             None => self.btrees = Some(btrees),
         }
@@ -324,7 +326,9 @@ fn parse_campaign(text: &[u8]) -> Result<Campaign, String> {
     match value.get("schema").and_then(Value::as_u64) {
         None => return Err("it has no `schema`, so it is no campaign of ioscope's".to_owned()),
         Some(schema) if schema > CAMPAIGN_SCHEMA_MAX => {
-            return Err(format!("its schema is {schema}, and this ioscope knows {CAMPAIGN_SCHEMA_MAX}: use a newer ioscope"));
+            return Err(format!(
+                "its schema is {schema}, and this ioscope knows {CAMPAIGN_SCHEMA_MAX}: use a newer ioscope"
+            ));
         }
         Some(_) => {}
     }
@@ -395,11 +399,14 @@ pub(super) mod tests {
         let study = Study::load(folder(CAMPAIGN, &text).path()).unwrap();
         assert_eq!(study.runs.iter().map(|run| run.run).collect::<Vec<_>>(), [1, 2]);
         let skipped: Vec<(usize, &str)> = study.skipped.iter().map(|(line, why)| (*line, why.as_str())).collect();
-        assert_eq!(skipped[..3], [
-            (2, "it is cut: the JSON ends early"),
-            (4, "it repeats run 1 of sqlite-uring-w32 in line 1"),
-            (5, "it is of experiment 'f', not 'e'"),
-        ]);
+        assert_eq!(
+            skipped[..3],
+            [
+                (2, "it is cut: the JSON ends early"),
+                (4, "it repeats run 1 of sqlite-uring-w32 in line 1"),
+                (5, "it is of experiment 'f', not 'e'"),
+            ]
+        );
         assert!(skipped[3].0 == 7 && skipped.len() == 4, "{skipped:?}");
     }
 
@@ -409,7 +416,10 @@ pub(super) mod tests {
         let newer = record.replace(r#""schema":1"#, r#""schema":99"#);
         let error = |folder: &Path| Study::load(folder).unwrap_err().to_string();
         let text = error(folder(CAMPAIGN, newer.as_bytes()).path());
-        assert!(text.ends_with("runs.jsonl: line 1: its schema is 99, and this ioscope knows 1: use a newer ioscope"), "{text}");
+        assert!(
+            text.ends_with("runs.jsonl: line 1: its schema is 99, and this ioscope knows 1: use a newer ioscope"),
+            "{text}"
+        );
         let text = error(folder(r#"{"schema": 2}"#, b"").path());
         assert!(text.contains("campaign.json: its schema is 2"), "{text}");
         assert!(error(folder("{}", b"").path()).contains("it has no `schema`"));

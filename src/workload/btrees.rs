@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -92,7 +93,9 @@ impl Btrees {
     pub fn save(&self, folder: &Path) -> Result<(), BtreesError> {
         let path = folder.join(FILE_NAME);
         let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            // Readable like any file that a program writes: the umask takes away what the user does not want.
+            let permissions = std::fs::Permissions::from_mode(0o666);
+            let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
             serde_json::to_writer(&mut file, self)?;
             io::Write::write_all(&mut file, b"\n")?;
             file.as_file().sync_all()?;
@@ -248,8 +251,11 @@ mod tests {
     #[test]
     fn what_is_no_database_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("x"), "not a database, and longer than a header of one hundred bytes".repeat(3))
-            .unwrap();
+        std::fs::write(
+            folder.path().join("x"),
+            "not a database, and longer than a header of one hundred bytes".repeat(3),
+        )
+        .unwrap();
         assert!(matches!(Btrees::of_database(&folder.path().join("x")), Err(BtreesError::Sqlite { .. })));
         assert!(matches!(Btrees::of_database(&folder.path().join("none")), Err(BtreesError::Io { .. })));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::report::hosts::{Cell, Host};
-use crate::report::markdown::Table;
+use crate::report::markdown::{Table, one_line};
 use crate::report::phrases::{self, Form, NULL};
 use crate::report::statistics::median;
 
@@ -28,7 +28,7 @@ pub fn section(host: &Host<'_>, seed: u64) -> String {
             "Confounder: this machine is virtual ({}). The host moves the data of a virtual disk with its own CPUs and may leave \
              lines in a cache that guest and host share; a direct read is then not as cold as a device's own DMA makes it. \
              That cannot be told apart from inside the guest.\n\n",
-            crate::report::markdown::escape(hypervisor)
+            one_line(hypervisor)
         )),
         None => text.push_str("Whether a hypervisor moves the disk's data is not known, and so neither whether it warms a shared cache.\n\n"),
     }
@@ -36,7 +36,15 @@ pub fn section(host: &Host<'_>, seed: u64) -> String {
 }
 
 fn touch_table(cells: &[&Cell<'_>], seed: u64) -> String {
-    let head = ["cell", "runs", "touch, ns/line", "95 % of the median", "95th percentile", "prepare, ns/line", "timer's own, ns"];
+    let head = [
+        "cell",
+        "runs",
+        "touch, ns/line",
+        "95 % of the median, or (range)",
+        "95th percentile",
+        "prepare, ns/line",
+        "timer's own, ns",
+    ];
     let mut table = Table::new(head, 2);
     for cell in cells {
         let other = |name: &str| {
@@ -84,7 +92,8 @@ fn arms(cells: &[&Cell<'_>], seed: u64) -> String {
 }
 
 fn hardware(cells: &[&Cell<'_>]) -> String {
-    let mut table = Table::new(["cell", "cycles", "instructions", "IPC", "cache references", "cache misses", "missed, %"], 1);
+    let mut table =
+        Table::new(["cell", "cycles", "instructions", "IPC", "cache references", "cache misses", "missed, %"], 1);
     for cell in cells.iter().filter(|cell| cell.count("cycles").is_some() || cell.count("cache_misses").is_some()) {
         let columns = [
             ("cycles", Form::Count),

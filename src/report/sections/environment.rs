@@ -4,6 +4,7 @@ use crate::measure::environment::Environment;
 use crate::report::grid::grouped;
 use crate::report::hosts::Host;
 use crate::report::markdown::{Table, list};
+use crate::report::phrases::NULL;
 
 /// Settings under the names of a report; a name with no entry here stands as it is.
 const LABELS: [(&str, &str); 31] = [
@@ -47,15 +48,19 @@ pub fn section(hosts: &[Host<'_>]) -> String {
     if known.is_empty() {
         return "## Environment\n\nNo run came so far as to read it.\n\n".to_owned();
     }
-    let mut table = Table::new(std::iter::once("setting").chain(known.iter().map(|(label, _)| *label)), known.len() + 1);
+    let mut table =
+        Table::new(std::iter::once("setting").chain(known.iter().map(|(label, _)| *label)), known.len() + 1);
     let settings: Vec<Vec<(&str, String)>> = known.iter().map(|(_, environment)| values(environment)).collect();
     for (row, (name, _)) in settings[0].iter().enumerate() {
         let label = LABELS.iter().find(|(known, _)| known == name).map_or(*name, |(_, label)| *label);
         let entries = settings.iter().map(|values| match values.get(row) {
             Some((_, value)) if value != "null" => value.as_str(),
-            _ => super::super::phrases::NULL,
+            _ => NULL,
         });
-        table.row(std::iter::once(label).chain(entries));
+        let entries: Vec<&str> = entries.collect();
+        if entries.iter().any(|entry| *entry != NULL) {
+            table.row(std::iter::once(label).chain(entries));
+        }
     }
     let mut reasons: Vec<String> = Vec::new();
     for (label, environment) in &known {
@@ -67,7 +72,7 @@ pub fn section(hosts: &[Host<'_>]) -> String {
     }
     let mut text = format!("## Environment\n\n{}", table.render());
     if !reasons.is_empty() {
-        text.push_str(&format!("{} not known:\n\n{}", super::super::phrases::NULL, list(reasons)));
+        text.push_str(&format!("{} not known:\n\n{}", NULL, list(reasons)));
     }
     text
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::page::ranges;
 use crate::report::grid::grouped;
 use crate::report::hosts::Host;
-use crate::report::markdown::{Table, escape, list, plural};
+use crate::report::markdown::{Table, list, one_line, plural};
 use crate::report::study::Study;
 
 /// B-trees that the data set's table names; the rest is summed.
@@ -15,12 +15,12 @@ const BTREES_SHOWN: usize = 8;
 pub fn heading(study: &Study, hosts: &[Host<'_>]) -> String {
     let about = &study.campaign.about;
     let title = if about.title.is_empty() { &about.name } else { &about.title };
-    let mut text = format!("# {}\n\n", escape(title));
+    let mut text = format!("# {}\n\n", one_line(title));
     if !about.question.is_empty() {
-        text.push_str(&format!("**Question.** {}\n\n", escape(&about.question)));
+        text.push_str(&format!("**Question.** {}\n\n", one_line(&about.question)));
     }
     if let Some(hypothesis) = &about.hypothesis {
-        text.push_str(&format!("**Hypothesis.** {}\n\n", escape(hypothesis)));
+        text.push_str(&format!("**Hypothesis.** {}\n\n", one_line(hypothesis)));
     }
     let timed = study.runs.iter().filter(|run| !run.counted).count();
     let counted = study.runs.len() - timed;
@@ -41,6 +41,21 @@ pub fn heading(study: &Study, hosts: &[Host<'_>]) -> String {
     }
     text.push_str(".\n\n");
     text
+}
+
+/// The figures that the experiment names.
+pub fn figures(study: &Study) -> String {
+    let figures = &study.campaign.about.figures;
+    if figures.is_empty() {
+        return String::new();
+    }
+    let items = figures.iter().filter_map(|figure| {
+        let text = |name: &str| figure.get(name).and_then(Value::as_str).map(one_line);
+        let name = text("name")?;
+        let caption = text("caption").map(|caption| format!(": {caption}")).unwrap_or_default();
+        Some(format!("[{}](figures/{name}.svg){caption}", text("title").unwrap_or_else(|| name.clone())))
+    });
+    format!("## Figures\n\n`ioscope figures` draws them from the same records:\n\n{}", list(items))
 }
 
 /// How runs were made.
@@ -76,7 +91,9 @@ pub fn protocol(study: &Study) -> String {
         of their ratio, runs of the same round paired, excludes 1.\n\n");
     let changes = campaign.changes.iter().chain(campaign.sources.iter().flat_map(|source| &source.changes));
     let changes: Vec<String> = changes
-        .map(|change| format!("after {}: {}", plural(change.records_before, "record"), escape(&change.what.join("; "))))
+        .map(|change| {
+            format!("after {}: {}", plural(change.records_before, "record"), one_line(&change.what.join("; ")))
+        })
         .collect();
     if !changes.is_empty() {
         text.push_str("Changes that were accepted while the campaign was under way:\n\n");
@@ -86,12 +103,14 @@ pub fn protocol(study: &Study) -> String {
         text.push_str("Merged from:\n\n");
         text.push_str(&list(campaign.sources.iter().map(|source| {
             let records = plural(source.records, "record");
-            format!("{}: {records}, ioscope {}", escape(&source.folder), made_with(&source.made_with))
+            format!("{}: {records}, ioscope {}", one_line(&source.folder), made_with(&source.made_with))
         })));
     }
     if !plan.left_out.is_empty() {
         text.push_str("Left out of the matrix:\n\n");
-        text.push_str(&list(plan.left_out.iter().map(|out| format!("{}: {}", escape(&out.what), escape(&out.why)))));
+        text.push_str(&list(
+            plan.left_out.iter().map(|out| format!("{}: {}", one_line(&out.what), one_line(&out.why))),
+        ));
     }
     text
 }
@@ -109,18 +128,21 @@ fn workload(value: &Value) -> String {
         return value.as_str().unwrap_or_default().to_owned();
     };
     let name = of.get("name").and_then(Value::as_str).unwrap_or_default();
-    let sql = of.get("sql").and_then(Value::as_str).map(|sql| format!(": `{}`", escape(sql))).unwrap_or_default();
+    let sql = of.get("sql").and_then(Value::as_str).map(|sql| format!(": `{}`", one_line(sql))).unwrap_or_default();
     format!("{kind} {name}{sql}").trim_end().to_owned()
 }
 
 /// The data that was asked, and its b-trees.
 pub fn data(study: &Study) -> String {
     let identity = &study.campaign.made_with.data;
-    let mut rows: Vec<(&str, String)> = vec![("data", study.campaign.plan.data.clone()), ("path", identity.path.clone())];
+    let mut rows: Vec<(&str, String)> =
+        vec![("data", study.campaign.plan.data.clone()), ("path", identity.path.clone())];
     if identity.size_bytes > 0 {
         rows.push(("size, bytes", grouped(identity.size_bytes)));
     }
-    for (name, label) in [("generator", "made by"), ("sqlite_version", "written by SQLite"), ("schema_digest", "schema")] {
+    for (name, label) in
+        [("generator", "made by"), ("sqlite_version", "written by SQLite"), ("schema_digest", "schema")]
+    {
         let value = identity.manifest.as_ref().and_then(|manifest| manifest.get(name)).and_then(Value::as_str);
         rows.extend(value.map(|value| (label, value.to_owned())));
     }
@@ -135,7 +157,11 @@ pub fn data(study: &Study) -> String {
     for (index, btree) in btrees.btrees.iter().enumerate() {
         let counts = btree.parts().map(|(_, code)| pages(code));
         if index < BTREES_SHOWN {
-            let name = if btree.name == btree.table { btree.name.clone() } else { format!("{} (of {})", btree.name, btree.table) };
+            let name = if btree.name == btree.table {
+                btree.name.clone()
+            } else {
+                format!("{} (of {})", btree.name, btree.table)
+            };
             table.row(std::iter::once(name).chain(counts.map(grouped)));
         } else {
             rest.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::report::hosts::{Cell, Host};
-use crate::report::markdown::{Table, escape, list};
+use crate::report::markdown::{Table, list, one_line};
 use crate::report::phrases::{Form, NULL};
 use crate::report::study::{Reference, Study};
 
@@ -22,11 +22,14 @@ const READAHEAD: [Quantity; 5] = [
     ("bios", "bios", Form::Count),
     ("bios_merged", "bios_merged", Form::Count),
     ("device_requests", "device_requests", Form::Count),
-    ("request_size_kib", "request_kib", Form::Tenths),
+    ("request_size_kib", "request_kib", Form::Hundredths),
 ];
 /// The published system time is that of the process, whose poller is one of its threads.
-const SQPOLL: [Quantity; 3] =
-    [("wall_s", "wall_s", Form::Seconds), ("user_s", "user_s", Form::Seconds), ("system_s", "process_system_s", Form::Seconds)];
+const SQPOLL: [Quantity; 3] = [
+    ("wall_s", "wall_s", Form::Seconds),
+    ("user_s", "user_s", Form::Seconds),
+    ("system_s", "process_system_s", Form::Seconds),
+];
 const CACHE: [Quantity; 6] = [
     ("wall_s", "wall_s", Form::Seconds),
     ("cycles", "cycles", Form::Count),
@@ -84,11 +87,7 @@ fn arms(section: &str) -> Vec<Arm> {
             },
         ],
         "article.cache" => vec![
-            Arm {
-                name: "uring_plain",
-                matches: |cell| per_page(cell, "32"),
-                quantities: &CACHE,
-            },
+            Arm { name: "uring_plain", matches: |cell| per_page(cell, "32"), quantities: &CACHE },
             Arm {
                 name: "syscall",
                 matches: |cell| {
@@ -110,7 +109,11 @@ fn arms(section: &str) -> Vec<Arm> {
                 quantities: &PULL_REQUEST,
             },
             Arm { name: "direct_window_0", matches: |cell| turso_q6(cell, "0", "required"), quantities: &PULL_REQUEST },
-            Arm { name: "direct_window_32", matches: |cell| turso_q6(cell, "32", "required"), quantities: &PULL_REQUEST },
+            Arm {
+                name: "direct_window_32",
+                matches: |cell| turso_q6(cell, "32", "required"),
+                quantities: &PULL_REQUEST,
+            },
         ],
         _ => Vec::new(),
     }
@@ -137,9 +140,9 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
     let source = |name: &str| reference.source.get(name).and_then(Value::as_str);
     let mut text = format!("`{}`", reference.section);
     if let Some(source) = source("source") {
-        text.push_str(&format!(": {}", escape(source)));
+        text.push_str(&format!(": {}", one_line(source)));
     }
-    let facts: Vec<String> = ["database", "query"].iter().filter_map(|name| source(name)).map(escape).collect();
+    let facts: Vec<String> = ["database", "query"].iter().filter_map(|name| source(name)).map(one_line).collect();
     if !facts.is_empty() {
         text.push_str(&format!(" ({})", facts.join("; ")));
     }
@@ -153,7 +156,8 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
         text.push_str(&list(lines));
         return text;
     }
-    let mut table = Table::new(["published arm", "quantity", "published", "cell", "measured", "measured / published"], 2);
+    let mut table =
+        Table::new(["published arm", "cell", "quantity", "published", "measured", "measured / published"], 3);
     let mut missing: Vec<String> = Vec::new();
     for arm in &arms {
         let published = reference.values.get(arm.name);
@@ -165,16 +169,16 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
                 continue;
             };
             if cells.is_empty() {
-                table.row([arm.name, name, &shown, "no cell of this campaign", NULL, ""]);
+                table.row([arm.name, "no cell of this campaign", name, &shown, NULL, ""]);
             }
             for cell in &cells {
                 let number = quantity(cell, measured);
                 let ratio = number.zip(value.and_then(Value::as_f64)).filter(|(_, published)| *published > 0.0);
                 table.row([
                     arm.name,
+                    cell.name,
                     name,
                     &shown,
-                    cell.name,
                     &number.map_or_else(|| NULL.to_owned(), |number| form.write(number)),
                     &ratio.map_or_else(String::new, |(number, published)| format!("{:.3}", number / published)),
                 ]);
@@ -198,11 +202,7 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
 
 /// Times of the timed runs, counts of the counted ones.
 fn quantity(cell: &Cell<'_>, name: &str) -> Option<f64> {
-    if name.ends_with("_s") {
-        crate::report::statistics::median(&cell.times(name))
-    } else {
-        cell.count(name)
-    }
+    if name.ends_with("_s") { crate::report::statistics::median(&cell.times(name)) } else { cell.count(name) }
 }
 
 fn sqpoll_ratio(values: &Value) -> String {
@@ -241,7 +241,7 @@ fn leaves(path: &str, value: &Value, lines: &mut Vec<String>) {
                 leaves(&path, value, lines);
             }
         }
-        Value::String(text) => lines.push(format!("{path}: {}", escape(text))),
+        Value::String(text) => lines.push(format!("{path}: {}", one_line(text))),
         value => lines.push(format!("{path}: {value}")),
     }
 }

@@ -80,10 +80,8 @@ fn arms<'h, 'a>(host: &'h Host<'a>) -> Vec<Arm<'h, 'a>> {
         }
     }
     let all: BTreeSet<&str> = arms.iter().flat_map(|arm| arm.axes.keys().copied()).collect();
-    let varying: Vec<&str> = all
-        .into_iter()
-        .filter(|axis| arms.iter().any(|arm| arm.axes.get(axis) != arms[0].axes.get(axis)))
-        .collect();
+    let varying: Vec<&str> =
+        all.into_iter().filter(|axis| arms.iter().any(|arm| arm.axes.get(axis) != arms[0].axes.get(axis))).collect();
     for arm in &mut arms {
         let values = varying.iter().filter_map(|axis| arm.axes.get(axis).copied());
         arm.name = values.collect::<Vec<_>>().join(" ");
@@ -107,14 +105,13 @@ fn table(arms: &[Arm<'_, '_>], published: Option<&Value>, seed: u64) -> String {
         "average request, KiB",
         "pages wasted",
         "wall, s",
-        "95 % of the median",
+        "95 % of the median, or (range)",
     ];
     let mut table = Table::new(head, 1);
     for arm in arms {
         for (window, cell) in &arm.cells {
-            let count = |name: &str, form: Form| {
-                cell.count(name).map_or_else(|| NULL.to_owned(), |number| form.write(number))
-            };
+            let count =
+                |name: &str, form: Form| cell.count(name).map_or_else(|| NULL.to_owned(), |number| form.write(number));
             let wall = cell.time("wall_s", seed);
             table.row([
                 arm.name.clone(),
@@ -125,12 +122,14 @@ fn table(arms: &[Arm<'_, '_>], published: Option<&Value>, seed: u64) -> String {
                 count("bios_merged", Form::Count),
                 count("merged_percent", Form::Tenths),
                 count("device_requests", Form::Count),
-                count("request_kib", Form::Tenths),
+                count("request_kib", Form::Hundredths),
                 count("pages_wasted", Form::Count),
                 wall.map_or_else(|| NULL.to_owned(), |wall| Form::Seconds.write(wall.median)),
                 wall.map_or_else(String::new, |wall| phrases::interval_or_range(&wall, Form::Seconds)),
             ]);
-            if let Some(row) = published.filter(|_| is_published_arm(arm)).and_then(|values| published_row(values, *window)) {
+            if let Some(row) =
+                published.filter(|_| is_published_arm(arm)).and_then(|values| published_row(values, *window))
+            {
                 table.row(row);
             }
         }
@@ -146,7 +145,9 @@ fn is_published_arm(arm: &Arm<'_, '_>) -> bool {
 
 fn published_row(values: &Value, window: u64) -> Option<Vec<String>> {
     let row = values.get(format!("window_{window}"))?;
-    let shown = |name: &str, form: Form| row.get(name).and_then(|v| number_or_range(v, form)).unwrap_or_else(|| NULL.to_owned());
+    let shown = |name: &str, form: Form| {
+        row.get(name).and_then(|v| number_or_range(v, form)).unwrap_or_else(|| NULL.to_owned())
+    };
     let merged_percent = row.get("merged_percent").and_then(|v| number_or_range(v, Form::Tenths)).or_else(|| {
         let (merged, bios) = (row.get("bios_merged")?.as_f64()?, row.get("bios")?.as_f64()?);
         (bios > 0.0).then(|| Form::Tenths.write(100.0 * merged / bios))
@@ -160,7 +161,7 @@ fn published_row(values: &Value, window: u64) -> Option<Vec<String>> {
         shown("bios_merged", Form::Count),
         merged_percent.unwrap_or_else(|| NULL.to_owned()),
         shown("device_requests", Form::Count),
-        shown("request_size_kib", Form::Tenths),
+        shown("request_size_kib", Form::Hundredths),
         NULL.to_owned(),
         shown("wall_s", Form::Seconds),
         String::new(),
@@ -261,8 +262,10 @@ fn sentence(arm: &str, window: u64, extra: Option<f64>, wasted: &Wasted, publish
         shown.push(&share.btree);
         let own: Vec<_> = wasted.shares.iter().filter(|other| other.btree == share.btree).collect();
         let pages: u64 = own.iter().map(|share| share.pages).sum();
-        let kinds: Vec<String> =
-            own.iter().map(|share| format!("{} of {} {}", grouped(share.pages), grouped(share.of), share.kind)).collect();
+        let kinds: Vec<String> = own
+            .iter()
+            .map(|share| format!("{} of {} {}", grouped(share.pages), grouped(share.of), share.kind))
+            .collect();
         let what = if share.btree == share.table { String::new() } else { format!(", an index of {}", share.table) };
         parts.push(format!("{} of {}{what} ({})", grouped(pages), share.btree, kinds.join(", ")));
     }
@@ -284,15 +287,20 @@ fn sentence(arm: &str, window: u64, extra: Option<f64>, wasted: &Wasted, publish
         match (wasted.total as f64 - extra) as i64 {
             0 => text.push_str(", as many"),
             saved @ 1.. => text.push_str(&format!(
-                "; the other {} wasted pages were made up for by pages that the window read once and the engine asked for \
-                 more often",
+                ", {} fewer, because some pages were asked for again while the window held them",
                 grouped(saved.unsigned_abs())
             )),
-            more => text.push_str(&format!("; {} of them brought pages that were used", grouped(more.unsigned_abs()))),
+            more => {
+                text.push_str(&format!(", {} more, which brought pages that were used", grouped(more.unsigned_abs())))
+            }
         }
         match published_extra {
             Some(published) => {
-                text.push_str(&format!(" (published: {}, a difference of {})", signed(published), signed(extra - published)));
+                text.push_str(&format!(
+                    " (published: {}, a difference of {})",
+                    signed(published),
+                    signed(extra - published)
+                ));
             }
             None => {}
         }

@@ -3,7 +3,7 @@
 use crate::report::drift::{Drift, ROUNDS_MIN};
 use crate::report::grid::grouped;
 use crate::report::hosts::{Cell, Host};
-use crate::report::markdown::Table;
+use crate::report::markdown::{Table, one_line};
 use crate::report::notes::Footnotes;
 use crate::report::phrases::{self, Form, NULL};
 use crate::report::study::Study;
@@ -42,7 +42,7 @@ const COUNTS: [Column; 16] = [
     ("bios", "bios", Form::Count, false),
     ("merged_percent", "merged, %", Form::Tenths, false),
     ("device_requests", "device requests", Form::Count, false),
-    ("request_kib", "average request, KiB", Form::Tenths, false),
+    ("request_kib", "average request, KiB", Form::Hundredths, false),
     ("pages_asked", "pages asked", Form::Count, false),
     ("pages_prefetched", "prefetched", Form::Count, true),
     ("pages_wasted", "wasted", Form::Count, true),
@@ -73,7 +73,7 @@ pub fn tables(host: &Host<'_>, seed: u64) -> String {
     let notes = notes.render();
     if !notes.is_empty() {
         for line in notes.lines() {
-            text.push_str(&format!("{}  \n", super::super::markdown::escape(line)));
+            text.push_str(&format!("{}  \n", one_line(line)));
         }
         text.push('\n');
     }
@@ -104,7 +104,7 @@ fn table(
     for (name, label, _, _) in &shown {
         head.push((*label).to_owned());
         if *name == "wall_s" && interval_seed.is_some() {
-            head.push("95 % of the median".to_owned());
+            head.push("95 % of the median, or (range)".to_owned());
         }
     }
     let mut table = Table::new(head, 2);
@@ -117,7 +117,9 @@ fn table(
                 (None, None) if cell.is_wrong() => "wrong answer".to_owned(),
                 (None, None) => "failed".to_owned(),
             });
-            if *name == "wall_s" && let Some(seed) = interval_seed {
+            if *name == "wall_s"
+                && let Some(seed) = interval_seed
+            {
                 let summary = cell.time(name, seed);
                 row.push(summary.map_or_else(String::new, |s| phrases::interval_or_range(&s, Form::Seconds)));
             }
@@ -144,7 +146,7 @@ pub fn verdicts(study: &Study, host: &Host<'_>, seed: u64) -> String {
             table.row([pair.cell.clone(), pair.baseline.clone(), shown, verdict]);
         }
         if !table.is_empty() {
-            text.push_str(&format!("**{}**\n\n{}", super::super::markdown::escape(&ratios.title), table.render()));
+            text.push_str(&format!("**{}**\n\n{}", one_line(&ratios.title), table.render()));
         }
     }
     if text.is_empty() { text } else { format!("### Verdicts\n\n{text}") }
@@ -156,13 +158,18 @@ pub fn drift(host: &Host<'_>, seed: u64) -> String {
     let text = match Drift::of(&walls, seed) {
         None => format!("Not judged: fewer than {ROUNDS_MIN} rounds of timed runs."),
         Some(drift) => {
-            let interval = drift.interval.map_or_else(String::new, |i| format!(" (95 % {:.3} to {:.3})", i.low, i.high));
+            let interval =
+                drift.interval.map_or_else(String::new, |i| format!(" (95 % {:.3} to {:.3})", i.low, i.high));
             let found = match (drift.is_drift(), drift.ratio > 1.0) {
                 (false, _) => "no drift was found",
-                (true, true) => "**the machine became slower while the campaign went on**; ratios of the same round are not \
-                                 touched by that, medians of walls are",
-                (true, false) => "**the machine became faster while the campaign went on**; ratios of the same round are not \
-                                  touched by that, medians of walls are",
+                (true, true) => {
+                    "**the machine became slower while the campaign went on**; ratios of the same round are not \
+                                 touched by that, medians of walls are"
+                }
+                (true, false) => {
+                    "**the machine became faster while the campaign went on**; ratios of the same round are not \
+                                  touched by that, medians of walls are"
+                }
             };
             format!(
                 "Walls of the last third of {} rounds against those of the first third, each divided by its cell's median: \

@@ -67,7 +67,9 @@ fn pairs<'h, 'a>(host: &'h Host<'a>, seed: u64) -> Vec<Pair<'h, 'a>> {
         for plain in host.cells.iter().filter(|cell| is(cell, "uring") && axes(cell) == axes(polled)) {
             let more_threads = threads(plain).checked_sub(threads(polled));
             // The rival has one thread more for each poller; other numbers compare nothing.
-            let Some(more_threads) = more_threads.filter(|more| *more == 0 || *more == threads(polled)) else { continue };
+            let Some(more_threads) = more_threads.filter(|more| *more == 0 || *more == threads(polled)) else {
+                continue;
+            };
             let cpus = polled.asked("cpus").map_or_else(|| "all CPUs".to_owned(), named_cpus);
             pairs.push(Pair {
                 polled,
@@ -96,9 +98,11 @@ fn table(pairs: &[&Pair<'_, '_>]) -> String {
     let (iops, per_cpu) = (any("iops"), any("ops_per_cpu_s"));
     let work = pairs.iter().any(|pair| value(pair.polled, "sqpoll_work_percent").is_some());
     let mut head = vec!["SQPOLL", "plain", "CPUs", "wall", "verdict", "CPU time"];
-    head.extend([(iops, "IOPS, SQPOLL and plain"), (per_cpu, "I/O per CPU-second, SQPOLL and plain")].iter().filter_map(
-        |(shown, label)| shown.then_some(*label),
-    ));
+    head.extend(
+        [(iops, "IOPS, SQPOLL and plain"), (per_cpu, "I/O per CPU-second, SQPOLL and plain")]
+            .iter()
+            .filter_map(|(shown, label)| shown.then_some(*label)),
+    );
     head.extend(work.then_some("poller working, %"));
     let mut table = Table::new(head, 6);
     for pair in pairs {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::grid::grouped;
 use crate::report::hosts::Host;
-use crate::report::markdown::{Table, escape, list, plural};
+use crate::report::markdown::{Table, list, one_line, plural};
+use crate::report::phrases::NULL;
 use crate::report::study::Study;
 
 /// Longest text of a failure or a warning that is shown, in characters.
@@ -25,7 +26,7 @@ pub fn section(study: &Study, hosts: &[Host<'_>]) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let text = escape(text);
+    let text = one_line(text);
     match text.char_indices().nth(TEXT_MAX_CHARS) {
         Some((end, _)) => format!("{} [...]", &text[..end]),
         None => text,
@@ -147,14 +148,14 @@ fn nulls(study: &Study) -> String {
             by_reason.entry(reason).or_default().1 += 1;
         }
     }
-    let mut table = Table::new(["not measured", "runs", "reason"], 1);
     let mut rows: Vec<_> = by_reason.into_iter().collect();
     rows.sort_by_key(|(reason, (_, runs))| (std::cmp::Reverse(*runs), *reason));
-    for (reason, (names, runs)) in rows {
-        table.row([names.into_iter().collect::<Vec<_>>().join(", "), grouped(runs as u64), shown(reason)]);
+    if rows.is_empty() {
+        return String::new();
     }
-    match table.is_empty() {
-        true => String::new(),
-        false => format!("Quantities that are null (– above), and why:\n\n{}", table.render()),
-    }
+    let items = rows.into_iter().map(|(reason, (names, runs))| {
+        let names = names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        format!("{} ({}): {names}", shown(reason), plural(runs, "run"))
+    });
+    format!("Quantities that were not measured ({NULL} above), by reason:\n\n{}", list(items))
 }

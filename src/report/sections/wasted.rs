@@ -49,12 +49,7 @@ pub fn by_btree(total: u64, pages: &[Range<u64>], btrees: &Btrees) -> Wasted {
     shares.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| (&a.btree, a.kind).cmp(&(&b.btree, b.kind))));
     let owned: u64 = shares.iter().map(|share| share.pages).sum();
     let distinct = ranges::count(pages);
-    Wasted {
-        total,
-        shares,
-        unowned: distinct.saturating_sub(owned),
-        repeated: total.saturating_sub(distinct),
-    }
+    Wasted { total, shares, unowned: distinct.saturating_sub(owned), repeated: total.saturating_sub(distinct) }
 }
 
 #[cfg(test)]
