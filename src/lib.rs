@@ -13,3 +13,13 @@ pub mod measure;
 pub mod page;
 pub mod report;
 pub mod workload;
+
+/// Says that a test is skipped, and why, past the capture of the test harness: whoever runs the tests has to see it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! skipped {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {}", format_args!($($argument)*));
+    }};
+}

@@ -82,7 +82,7 @@ fn a_limit_on_file_size_is_an_error_and_not_a_death() {
         .unwrap();
     let (_, stderr) = said(&output);
     assert_eq!((output.status.code(), output.status.signal()), (Some(1), None), "{stderr}");
-    assert!(stderr.contains("a.db"), "{stderr}");
+    assert!(stderr.contains("a.db") && stderr.contains("ulimit -f"), "{stderr}");
     assert!(names(folder.path()).is_empty());
 }
 

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_full_device_is_an_error() {
         if !Path::new("/dev/full").exists() {
-            eprintln!("SKIPPED: a_full_device_is_an_error: no /dev/full");
+            crate::skipped!("a_full_device_is_an_error: no /dev/full");
             return;
         }
         let error = JsonLines::open(Path::new("/dev/full")).unwrap().append(&blank()).unwrap_err();

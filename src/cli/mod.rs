@@ -7,8 +7,10 @@ pub mod error;
 pub mod exit;
 pub mod json;
 pub mod merge;
+mod one_shot;
 pub mod query;
 pub mod run;
+pub mod scan;
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -18,7 +20,8 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "\
 The two usual commands:
   ioscope doctor
-  ioscope query tpch/queries/q06.sql --engine turso,sqlite --backend uring --direct required --window 0,32";
+  ioscope query tpch/queries/q06.sql --engine turso,sqlite --backend uring \\
+      --direct required --window 0,32";
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -32,7 +35,7 @@ static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{EXAMPLES}\n\n{}
 
 /// Shows what a database query does to the device, layer by layer, and what it costs.
 #[derive(Debug, Parser)]
-#[command(name = "ioscope", version = VERSION.as_str(), after_help = AFTER_HELP.as_str(), max_term_width = 120)]
+#[command(name = "ioscope", version = VERSION.as_str(), after_help = AFTER_HELP.as_str(), max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
@@ -46,6 +49,7 @@ enum Command {
     Merge(merge::MergeArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
+    Scan(Box<scan::ScanArgs>),
     /// Carries out one run; its specification comes on standard input.
     #[command(hide = true)]
     Child,
@@ -67,6 +71,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Merge(args) => merge::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
+        Command::Scan(args) => scan::run(args),
         Command::Child => child::run(),
     };
     outcome.unwrap_or_else(|error| error::report(&error))

@@ -1,32 +1,25 @@
 //! `ioscope query`: one SQL file over a matrix of engines and ways to read.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use anyhow::Context;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use nix::sys::signal::Signal;
 
 use super::error::usage;
-use super::exit;
-use super::json::JsonLines;
+use super::{exit, one_shot};
 use crate::dataset::{self, Progress, Scale};
 use crate::engine::{EngineBackend, EngineKind};
-use crate::experiment::child::ChildExecutor;
 use crate::experiment::cpus::CpuList;
 use crate::experiment::duration::Timeout;
 use crate::experiment::plan::{
     self, Cell, Cells, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window,
 };
-use crate::experiment::record::{CacheState, Record};
-use crate::experiment::runner::{self, Finished, Observer};
+use crate::experiment::record::CacheState;
 use crate::experiment::schedule::Counters;
-use crate::experiment::spec::{Experiment, PlanCell, Point, RunSpec, Workload};
+use crate::experiment::spec::{Experiment, PlanCell, Point, Workload};
 use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
-use crate::report::table;
 use crate::workload::database;
 use crate::workload::query::Query;
 
@@ -135,7 +128,7 @@ fn page_size(text: &str) -> Result<u32, String> {
 /// Runs the query and answers the exit code.
 pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     let query = Query::load(&args.sql)?;
-    let database = database_path(args)?;
+    let database = args.db.clone().unwrap_or_else(|| dataset::default_path(args.scale, args.page_size));
     let cells = cells(args, &database)?;
     if let Some(cpus) = &args.cpus {
         cpus.check_allowed().map_err(|e| usage(e.to_string(), "choose among the CPUs that this process may run on"))?;
@@ -143,12 +136,7 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
     if args.db.is_some() {
         database::check(&database)?;
     }
-    let mut json = match &args.json {
-        Some(path) => {
-            Some(JsonLines::open(path).map_err(|e| usage(e.to_string(), "choose another file, or '-' for stdout"))?)
-        }
-        None => None,
-    };
+    let json = one_shot::open_json(args.json.as_deref())?;
     if args.db.is_none() {
         dataset::ensure(args.scale, args.page_size, &database, Progress::Bar)?;
         database::check(&database)?;
@@ -164,20 +152,7 @@ pub fn run(args: &QueryArgs) -> anyhow::Result<i32> {
         counters: args.counters,
         seed: args.seed,
     };
-    let mut executor = ChildExecutor::new(args.timeout.0).context("cannot watch for signals")?;
-    let mut observer = Keeper { bar: progress(), json: json.as_mut() };
-    let finished = runner::run(&experiment, &mut executor, &mut observer);
-    observer.bar.finish_and_clear();
-    show(&experiment, &finished, matches!(json, Some(JsonLines::Stdout)))?;
-    conclude(args, finished)
-}
-
-fn database_path(args: &QueryArgs) -> anyhow::Result<PathBuf> {
-    match &args.db {
-        Some(path) if path.as_os_str().is_empty() => Err(usage("--db is empty", "give the path of a database")),
-        Some(path) => Ok(path.clone()),
-        None => Ok(dataset::default_path(args.scale, args.page_size)),
-    }
+    one_shot::measure(&experiment, args.timeout, args.json.as_deref(), json)
 }
 
 /// The cells asked for; what is left out of a product is told on stderr.
@@ -213,69 +188,6 @@ fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
         let _ = writeln!(io::stderr(), "left out: {}: {}", left_out.what, left_out.why);
     }
     Ok(cells)
-}
-
-fn progress() -> ProgressBar {
-    // Drawn on a terminal only, and only when a run starts or ends: a ticking bar would take CPU from the runs.
-    let bar = ProgressBar::new(0);
-    if let Ok(style) = ProgressStyle::with_template("{pos}/{len} {msg}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Shows progress and keeps the records.
-struct Keeper<'a> {
-    bar: ProgressBar,
-    json: Option<&'a mut JsonLines>,
-}
-
-impl Observer for Keeper<'_> {
-    fn starting(&mut self, number: usize, total: usize, spec: &RunSpec) {
-        self.bar.set_length(total as u64);
-        self.bar.set_position(number as u64 + 1);
-        let kind = if spec.counted { "counted" } else { "timed" };
-        self.bar.set_message(format!("{} ({kind} run {})", spec.cell, spec.run));
-    }
-
-    fn finished(&mut self, record: &Record) -> io::Result<()> {
-        self.json.as_mut().map_or(Ok(()), |json| json.append(record))
-    }
-}
-
-fn show(experiment: &Experiment, finished: &Finished, on_stderr: bool) -> anyhow::Result<()> {
-    let order: Vec<String> = experiment.cells.iter().map(|cell| cell.name.clone()).collect();
-    let text = table::render(&finished.records, &order, table::WIDTH, experiment.seed);
-    let written = if on_stderr {
-        io::stderr().write_all(text.as_bytes())
-    } else {
-        io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
-    };
-    match written {
-        // The reader of the pipe has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write the table"),
-    }
-}
-
-fn conclude(args: &QueryArgs, finished: Finished) -> anyhow::Result<i32> {
-    let done = format!("{} of {} runs were made", finished.records.len(), finished.planned);
-    if let Some(error) = finished.not_kept {
-        if error.kind() == ErrorKind::BrokenPipe {
-            return Ok(exit::OK);
-        }
-        let file = args.json.as_deref().unwrap_or(Path::new("-")).display();
-        return Err(
-            anyhow::Error::new(error).context(format!("--json {file}: the last record could not be kept; {done}"))
-        );
-    }
-    if let Some(signal) = finished.interrupted {
-        let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
-        let _ = writeln!(io::stderr(), "interrupted by {name}: {done}");
-        return Ok(exit::interrupted(signal));
-    }
-    let failed = finished.records.iter().any(|record| record.error.is_some());
-    Ok(if failed { exit::FAILED } else { exit::OK })
 }
 
 #[cfg(test)]

@@ -53,7 +53,10 @@ pub enum DatasetError {
         remedy: &'static str,
     },
     /// SQLite failed.
-    #[error("cannot {doing} {path}: SQLite says: {source}")]
+    #[error(
+        "cannot {doing} {path}: SQLite says: {source}; what had been written is removed again{}",
+        io_remedy(source)
+    )]
     Sqlite {
         /// The verb.
         doing: &'static str,
@@ -137,6 +140,16 @@ pub enum DatasetError {
         /// The data set.
         path: PathBuf,
     },
+}
+
+/// What to do about a failed read or write, of which SQLite does not pass on the system's reason.
+fn io_remedy(source: &rusqlite::Error) -> &'static str {
+    match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::SystemIoFailure) => {
+            ". Look for a limit on file sizes (ulimit -f), a quota, and errors of the device in the kernel's log"
+        }
+        _ => "",
+    }
 }
 
 impl DatasetError {

@@ -233,7 +233,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_is_said_and_nothing_is_left() {
     let Some(disk) = SmallDisk::mount("6m") else {
-        eprintln!("SKIPPED: a_full_disk_is_said_and_nothing_is_left: no privilege to mount a tmpfs");
+        crate::skipped!("a_full_disk_is_said_and_nothing_is_left: no privilege to mount a tmpfs");
         return;
     };
     let folder = disk.0.path();

@@ -6,13 +6,14 @@ use crate::engine::{EngineBackend, EngineReport};
 use crate::measure::Measured;
 use crate::page::config::{Direct, PoolKind};
 use crate::page::report::ReaderReport;
+use crate::workload::scan::ScanReport;
 
 const OWN_IO: &str = "the engine's own I/O reads, not ioscope's reader";
 const NO_RING: &str = "pread has no ring";
 const NO_POLLER: &str = "no SQPOLL thread";
 
 /// Leaves that only ioscope's reader can fill.
-const READER_LEAVES: [&str; 22] = [
+const READER_LEAVES: [&str; 23] = [
     "backend",
     "direct",
     "direct_proof",
@@ -27,6 +28,7 @@ const READER_LEAVES: [&str; 22] = [
     "sqpoll_total_s",
     "sqes",
     "enter_calls",
+    "wakeups",
     "cqes",
     "pread_calls",
     "short_reads",
@@ -37,9 +39,11 @@ const READER_LEAVES: [&str; 22] = [
     "pages_wasted",
 ];
 
-/// The CPU that the poller is bound to: the last one of the list. With a single CPU it shares it with the application.
+/// The CPU that the poller is bound to: the one that a scan names, else the last one of the list. With a single CPU it
+/// shares it with the application.
 pub fn poller_cpu(asked: &Asked, cpus: Option<&CpuList>) -> Option<u32> {
-    cpus.filter(|_| asked.backend == EngineBackend::UringSqpoll).map(CpuList::last)
+    let named = asked.scan.and_then(|scan| scan.sqpoll_cpu);
+    named.or(cpus.map(CpuList::last)).filter(|_| asked.backend == EngineBackend::UringSqpoll)
 }
 
 /// What the watch measured.
@@ -86,6 +90,41 @@ pub fn engine_report(record: &mut Record, report: EngineReport) -> Result<(), St
     }
 }
 
+/// What a scan reports, and what the watch has measured already. The error says which mode was asked for and is not in
+/// force.
+pub fn scan_report(record: &mut Record, report: ScanReport) -> Result<(), String> {
+    const NO_ENGINE: &str = "no engine: the reader alone";
+    record.explain(&["engine_version", "journal_mode"], NO_ENGINE);
+    record.times.wall_s = Some(report.wall.as_secs_f64());
+    let times = &record.times;
+    let parts = [times.user_s, times.system_s, times.sqpoll_s, times.iowq_s];
+    let cpu_s = parts.into_iter().sum::<Option<f64>>();
+    let results = report.results(cpu_s);
+    record.explain_null("iops_per_cpu_s", results.iops_per_cpu_s.is_none(), "the CPU time of one part is not known");
+    record.explain_null("after_pause", results.after_pause.is_none(), "no pause was made");
+    record.explain_null("touch", results.touch.is_none(), "no touch probe was asked for");
+    if results.latency.is_none() {
+        let reason = "read in order, a page comes from a window: its time says nothing of a read";
+        record.explain(&["latency", "turns"], reason);
+    }
+    for latency in [results.latency, results.after_pause].into_iter().flatten() {
+        for (leaf, reason) in latency.reasons() {
+            record.explain(&[leaf], &reason);
+        }
+    }
+    if let Some(touch) = &results.touch {
+        let few = format!("{} blocks were touched: too few", touch.touch_blocks);
+        record.explain_null("touch_ns_per_line_p50", touch.touch_ns_per_line_p50.is_none(), &few);
+        record.explain_null("touch_ns_per_line_p95", touch.touch_ns_per_line_p95.is_none(), &few);
+        let reason = "nothing is copied or prefetched at delivery, or too few blocks";
+        let leaf = "touch_prepare_ns_per_line_p50";
+        record.explain_null(leaf, touch.touch_prepare_ns_per_line_p50.is_none(), reason);
+    }
+    record.scan = Some(results);
+    reader_report(record, report.reader);
+    unmet_mode(record)
+}
+
 fn reader_report(record: &mut Record, reader: ReaderReport) {
     let ring = reader.backend != "pread";
     let effective = &mut record.effective;
@@ -109,6 +148,7 @@ fn reader_report(record: &mut Record, reader: ReaderReport) {
 
     record.ring.sqes = Some(reader.sqes);
     record.ring.enter_calls = Some(reader.enter_calls);
+    record.ring.wakeups = reader.sqpoll.is_some().then_some(reader.wakeups);
     record.ring.cqes = Some(reader.cqes);
     record.ring.pread_calls = Some(reader.pread_calls);
     record.ring.short_reads = Some(reader.short_reads);
@@ -128,7 +168,8 @@ fn reader_report(record: &mut Record, reader: ReaderReport) {
         record.explain_null("sqpoll_work_s", poller.work_us.is_none(), reason);
         record.explain_null("sqpoll_total_s", poller.total_us.is_none(), reason);
     } else {
-        record.explain(&["sqpoll_tid", "sqpoll_cpus_allowed", "sqpoll_work_s", "sqpoll_total_s"], NO_POLLER);
+        let leaves = ["sqpoll_tid", "sqpoll_cpus_allowed", "sqpoll_work_s", "sqpoll_total_s", "wakeups"];
+        record.explain(&leaves, NO_POLLER);
     }
     record.explain_null("sq_entries", record.effective.sq_entries.is_none(), if ring { OWN_IO } else { NO_RING });
     let reason = "direct I/O was not asked for";
@@ -150,7 +191,8 @@ fn unmet_mode(record: &Record) -> Result<(), String> {
         _ => {}
     }
     // A list that cannot be read was refused before the run.
-    let cpu = asked.cpus.as_ref().and_then(|list| poller_cpu(asked, list.parse().ok().as_ref()));
+    let cpus = asked.cpus.as_ref().and_then(|list| list.parse().ok());
+    let cpu = poller_cpu(asked, cpus.as_ref());
     match (cpu, &effective.sqpoll_cpus_allowed) {
         (Some(cpu), Some(allowed)) if *allowed != cpu.to_string() => {
             unmet("SQPOLL thread on CPU", &cpu.to_string(), &format!("CPU {allowed}"))

@@ -43,6 +43,11 @@ impl CpuList {
         self.0.last().map_or(0, |&cpu| cpu as u32)
     }
 
+    /// The CPUs, ascending.
+    pub fn cpus(&self) -> &[usize] {
+        &self.0
+    }
+
     /// Checks that this process may run on each of the CPUs.
     pub fn check_allowed(&self) -> Result<(), CpuListError> {
         let allowed = allowed().map_err(|source| CpuListError::Confine { cpus: self.to_string(), source })?;
@@ -148,7 +153,7 @@ mod tests {
     fn a_cpu_that_is_not_there_is_named() {
         let last = CpuSet::count() - 1;
         if allowed().unwrap().contains(&last) {
-            eprintln!("SKIPPED: a_cpu_that_is_not_there_is_named: this machine has CPU {last}");
+            crate::skipped!("a_cpu_that_is_not_there_is_named: this machine has CPU {last}");
             return;
         }
         let error = format!("{last}").parse::<CpuList>().unwrap().check_allowed().unwrap_err().to_string();

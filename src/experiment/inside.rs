@@ -1,21 +1,23 @@
 //! What a child process does: one run, the same steps in the same order for every cell.
 
+mod scan;
+
 use std::path::Path;
 use std::time::Instant;
 
 use super::compose;
 use super::cpus::{self, CpuList};
-use super::record::{CacheState, Record};
+use super::record::{Asked, CacheState, Record};
 use super::spec::{FAILED, RunSpec, Workload};
 use crate::dataset;
-use crate::engine::{self, EngineBackend, EngineReport, EngineSpec};
+use crate::engine::{self, EngineBackend, EngineKind, EngineReport, EngineSpec};
 use crate::measure::environment::Environment;
 use crate::measure::{Measured, Watch, WatchOptions, residency};
 use crate::page::config::{BackendKind, Direct, ReaderConfig};
 use crate::page::direct::{self, DirectProof};
 use crate::workload::answer::{self, Verdict};
 use crate::workload::database::{self, Header};
-use crate::workload::query::{self, Rows};
+use crate::workload::query::{self, Query, Rows};
 
 /// Reason of a verdict that is `null`.
 const NO_KNOWN_ANSWER: &str = "no answer is known for this query on this database";
@@ -42,20 +44,32 @@ fn text(error: impl std::error::Error + 'static) -> String {
 /// The steps. Whatever opens and closes the database comes before the engine opens it or after it has closed it:
 /// closing a descriptor drops the engine's POSIX locks.
 fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), String> {
-    let Workload::Query(asked_query) = &spec.workload;
+    match (&spec.workload, spec.asked.engine) {
+        (Workload::Query(asked), Some(engine)) => measure_query(spec, asked, engine, path, record),
+        (Workload::Query(_), None) => {
+            Err("a query, and no engine to answer it: the specification is broken".to_owned())
+        }
+        (Workload::Scan, _) => scan::measure(spec, path, record),
+    }
+}
+
+fn measure_query(
+    spec: &RunSpec,
+    asked_query: &Query,
+    engine: EngineKind,
+    path: &Path,
+    record: &mut Record,
+) -> Result<(), String> {
     let cpus = confine(spec, record)?;
     let header = database::check(path).map_err(|error| format!("{error}; {}", error.help()))?.header;
     record.effective.page_size_bytes = Some(header.page_size_bytes);
     record.effective.journal_mode = Some(if header.wal_mode { "wal" } else { "rollback" }.to_owned());
-    let direct_proof = match spec.asked.direct {
-        Direct::Required => Some(direct::prove(path).map_err(text)?),
-        Direct::Disabled => None,
-    };
+    let direct_proof = proof(spec, path)?;
     // Before any ring or thread exists: perf counters are inherited by what is started later, and by that only.
     let mut watch = Watch::open(&WatchOptions { counters: spec.counted, file: path.to_owned() });
     prepare_cache(spec, path, record)?;
 
-    let engine_spec = engine_spec(spec, &header, cpus.as_ref(), direct_proof);
+    let engine_spec = engine_spec(spec, engine, &header, cpus.as_ref(), direct_proof);
     watch.start();
     let begin = Instant::now();
     let mut engine = engine::open(&engine_spec).map_err(text)?;
@@ -65,10 +79,7 @@ fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), Strin
     let measured = watch.stop();
 
     record.times.wall_s = Some(end.duration_since(begin).as_secs_f64());
-    match residency::resident_pages(path) {
-        Ok(after) => record.residency.resident_pages_after = Some(after.resident),
-        Err(error) => record.explain(&["resident_pages_after"], &text(error)),
-    }
+    resident_after(path, record);
     compose_and_judge(&asked_query.sql, path, record, &rows, report, measured)
 }
 
@@ -85,6 +96,20 @@ fn confine(spec: &RunSpec, record: &mut Record) -> Result<Option<CpuList>, Strin
         Err(errno) => record.explain(&["cpus_allowed"], &format!("sched_getaffinity failed: {errno}")),
     }
     Ok(cpus)
+}
+
+fn proof(spec: &RunSpec, path: &Path) -> Result<Option<DirectProof>, String> {
+    match spec.asked.direct {
+        Direct::Required => direct::prove(path).map(Some).map_err(text),
+        Direct::Disabled => Ok(None),
+    }
+}
+
+fn resident_after(path: &Path, record: &mut Record) {
+    match residency::resident_pages(path) {
+        Ok(after) => record.residency.resident_pages_after = Some(after.resident),
+        Err(error) => record.explain(&["resident_pages_after"], &text(error)),
+    }
 }
 
 /// Brings the page cache into the state asked for, and proves it. Direct reads bypass the page cache: for them a state
@@ -129,35 +154,39 @@ fn unproven(spec: &RunSpec, record: &mut Record, reason: &str) -> Result<(), Str
 
 fn engine_spec(
     spec: &RunSpec,
+    engine: EngineKind,
     header: &Header,
     cpus: Option<&CpuList>,
     direct_proof: Option<DirectProof>,
 ) -> EngineSpec {
-    let asked = &spec.asked;
+    EngineSpec {
+        kind: engine,
+        backend: spec.asked.backend,
+        reader: reader_config(&spec.asked, cpus),
+        direct_proof,
+        page_size: header.page_size_bytes,
+        path: spec.database_path(),
+    }
+}
+
+fn reader_config(asked: &Asked, cpus: Option<&CpuList>) -> ReaderConfig {
     let backend = match asked.backend {
         EngineBackend::Pread => BackendKind::Pread,
         EngineBackend::UringSqpoll => BackendKind::UringSqpoll,
         // Where the engine's own I/O reads, the reader's settings are ignored.
         EngineBackend::Uring | EngineBackend::Builtin | EngineBackend::BuiltinUring => BackendKind::Uring,
     };
-    EngineSpec {
-        kind: asked.engine,
-        backend: asked.backend,
-        reader: ReaderConfig {
-            backend,
-            direct: asked.direct,
-            submit: asked.submit,
-            policy: asked.policy,
-            window: asked.window,
-            in_flight: asked.in_flight,
-            gap: asked.gap,
-            pool: asked.pool,
-            sqpoll_cpu: compose::poller_cpu(asked, cpus),
-            sqpoll_idle_ms: asked.sqpoll_idle_ms,
-        },
-        direct_proof,
-        page_size: header.page_size_bytes,
-        path: spec.database_path(),
+    ReaderConfig {
+        backend,
+        direct: asked.direct,
+        submit: asked.submit,
+        policy: asked.policy,
+        window: asked.window,
+        in_flight: asked.in_flight,
+        gap: asked.gap,
+        pool: asked.pool,
+        sqpoll_cpu: compose::poller_cpu(asked, cpus),
+        sqpoll_idle_ms: asked.sqpoll_idle_ms,
     }
 }
 

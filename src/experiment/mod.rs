@@ -17,6 +17,7 @@ pub mod random;
 pub mod record;
 pub mod records;
 pub mod runner;
+pub mod scan_plan;
 pub mod schedule;
 pub mod signals;
 pub mod sitting;

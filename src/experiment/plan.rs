@@ -147,13 +147,13 @@ impl Cell {
         if self.direct == Direct::Required && !self.has_reader() {
             return left_out(
                 format!("{} x direct required", self.backend),
-                "an engine's own I/O goes through the page cache; add 'disabled' to --direct to have it as a control",
+                "an engine's own I/O goes through the page cache; its cells are those with direct disabled",
             );
         }
         if self.direct == Direct::Required && self.cache == CacheState::Warm {
             return left_out(
                 "direct required x cache warm".to_owned(),
-                "direct reads bypass the page cache, so a warm one changes nothing; add 'cold' to --cache",
+                "direct reads bypass the page cache, so a warm one changes nothing; their cells are those with cache cold",
             );
         }
         None

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{EngineBackend, EngineKind};
 use crate::measure::environment::Environment;
 use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
+use crate::workload::scan::{ScanAxes, ScanResults};
 
 /// Version of the record's layout, written into each.
 pub const RECORD_SCHEMA: u32 = 1;
@@ -17,8 +18,8 @@ pub const RECORD_SCHEMA: u32 = 1;
 /// What a cell asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Who answers.
-    pub engine: EngineKind,
+    /// Who answers; `null` where ioscope's reader is asked alone, without an engine.
+    pub engine: Option<EngineKind>,
     /// How the engine reads: ioscope's reader on one of its backends, or the engine's own I/O.
     pub backend: EngineBackend,
     /// Whether reads bypass the page cache.
@@ -43,8 +44,11 @@ pub struct Asked {
     pub sqpoll_idle_ms: u32,
     /// The database file, for people; bytes that are not UTF-8 are shown as U+FFFD.
     pub database: String,
-    /// The query's name: `q06` for a known TPC-H text, else the file's name.
+    /// The query's name: `q06` for a known TPC-H text, else the file's name; `scan` for a scan.
     pub query: String,
+    /// The axes of a scan; only in its records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanAxes>,
 }
 
 crate::page::config::axis! {
@@ -123,6 +127,9 @@ pub struct RingCounts {
     pub sqes_traced: Option<u64>,
     /// `io_uring_enter` calls.
     pub enter_calls: Option<u64>,
+    /// Of these, calls that woke a sleeping SQPOLL thread (`IORING_ENTER_SQ_WAKEUP`).
+    #[serde(default)]
+    pub wakeups: Option<u64>,
     /// CQEs reaped.
     pub cqes: Option<u64>,
     /// `pread` calls, for the synchronous backend.
@@ -224,6 +231,9 @@ pub struct Record {
     pub ring: RingCounts,
     /// Pages.
     pub pages: PageCounts,
+    /// Results of a scan; only in its records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanResults>,
     /// Block layer.
     pub block: BlockCounts,
     /// Hardware counters.
@@ -239,7 +249,7 @@ pub struct Record {
 }
 
 /// Groups of a record whose quantities need a reason where they are `null`.
-const MEASURED_GROUPS: [&str; 7] = ["effective", "times", "ring", "pages", "block", "hardware", "residency"];
+const MEASURED_GROUPS: [&str; 8] = ["effective", "times", "ring", "pages", "scan", "block", "hardware", "residency"];
 
 impl Record {
     /// A record of which nothing is known yet but what was asked.
@@ -258,6 +268,7 @@ impl Record {
             times: Times::default(),
             ring: RingCounts::default(),
             pages: PageCounts::default(),
+            scan: None,
             block: BlockCounts::default(),
             hardware: HardwareCounts::default(),
             residency: Residency::default(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cpus::CpuList;
 use super::plan::Cell;
 use super::record::{Asked, Record};
+use super::scan_plan::ScanCell;
 use super::schedule::{Counters, PlannedRun};
 use crate::workload::query::Query;
 
@@ -21,6 +22,8 @@ pub const SQPOLL_IDLE_DEFAULT_MS: u32 = 1000;
 pub enum Workload {
     /// One SQL statement of a database engine.
     Query(Query),
+    /// The reader alone; each cell has axes of its own.
+    Scan,
 }
 
 impl Workload {
@@ -28,6 +31,7 @@ impl Workload {
     pub fn name(&self) -> &str {
         match self {
             Workload::Query(query) => &query.name,
+            Workload::Scan => "scan",
         }
     }
 }
@@ -37,6 +41,8 @@ impl Workload {
 pub enum Point {
     /// Of a query.
     Query(Cell),
+    /// Of a scan.
+    Scan(ScanCell),
 }
 
 impl Point {
@@ -44,6 +50,7 @@ impl Point {
     pub fn name(&self) -> String {
         match self {
             Point::Query(cell) => cell.name(),
+            Point::Scan(cell) => cell.name(),
         }
     }
 }
@@ -128,9 +135,12 @@ pub const FAILED: &str = "the run failed before this was known";
 impl Experiment {
     /// What a cell asks for.
     pub fn asked(&self, cell: &PlanCell) -> Asked {
-        let Point::Query(point) = &cell.point;
+        let (engine, point, scan) = match &cell.point {
+            Point::Query(point) => (Some(point.engine), *point, None),
+            Point::Scan(scan) => (None, scan.reader, Some(scan.axes)),
+        };
         Asked {
-            engine: point.engine,
+            engine,
             backend: point.backend,
             direct: point.direct,
             submit: point.submit,
@@ -144,6 +154,7 @@ impl Experiment {
             sqpoll_idle_ms: cell.sqpoll_idle_ms,
             database: self.database.to_string_lossy().into_owned(),
             query: self.workload.name().to_owned(),
+            scan,
         }
     }
 

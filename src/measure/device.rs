@@ -228,7 +228,7 @@ mod tests {
     fn a_file_on_tmpfs_names_its_file_system() {
         let path = Path::new("/dev/shm");
         if mount::of_file(path).is_none_or(|mount| mount.fs_type != "tmpfs") {
-            eprintln!("SKIPPED: a_file_on_tmpfs_names_its_file_system: /dev/shm is no tmpfs");
+            crate::skipped!("a_file_on_tmpfs_names_its_file_system: /dev/shm is no tmpfs");
             return;
         }
         let reason = BlockDevice::of_file(path).unwrap_err();

@@ -295,7 +295,7 @@ mod tests {
         let fs_type = mount::of_file(Path::new(".")).map(|mount| mount.fs_type).unwrap_or_default();
         let skip = matches!(fs_type.as_str(), "tmpfs" | "ramfs" | "overlay");
         if skip {
-            eprintln!("SKIPPED: {test}: the working folder is on {fs_type}");
+            crate::skipped!("{test}: the working folder is on {fs_type}");
         }
         skip
     }
@@ -326,7 +326,7 @@ mod tests {
     fn a_file_on_tmpfs_cannot_be_cold_and_the_error_says_why() {
         let shm = Path::new("/dev/shm");
         if mount::of_file(shm).is_none_or(|mount| mount.fs_type != "tmpfs") {
-            eprintln!("SKIPPED: a_file_on_tmpfs_cannot_be_cold_and_the_error_says_why: /dev/shm is no tmpfs");
+            crate::skipped!("a_file_on_tmpfs_cannot_be_cold_and_the_error_says_why: /dev/shm is no tmpfs");
             return;
         }
         let mut file = tempfile::NamedTempFile::new_in(shm).unwrap();

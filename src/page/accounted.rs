@@ -120,6 +120,7 @@ impl Accounted {
         report.sq_entries = capabilities.sq_entries;
         report.sqes = counts.sqes;
         report.enter_calls = counts.enter_calls;
+        report.wakeups = counts.wakeups;
         report.cqes = counts.cqes;
         report.pread_calls = counts.pread_calls;
         report.short_reads = self.short_reads;

@@ -46,6 +46,8 @@ pub struct BackendCounts {
     pub sqes: u64,
     /// `io_uring_enter` calls.
     pub enter_calls: u64,
+    /// Of these, calls that had to wake a sleeping SQPOLL thread (`IORING_ENTER_SQ_WAKEUP`).
+    pub wakeups: u64,
     /// CQEs reaped.
     pub cqes: u64,
     /// `pread` calls.

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn tmpfs_takes_the_flag_and_is_refused() {
         let Ok(mut file) = tempfile::NamedTempFile::new_in("/dev/shm") else {
-            eprintln!("SKIPPED: tmpfs_takes_the_flag_and_is_refused: no /dev/shm");
+            crate::skipped!("tmpfs_takes_the_flag_and_is_refused: no /dev/shm");
             return;
         };
         file.write_all(&[1; 1 << 20]).unwrap();

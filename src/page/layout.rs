@@ -10,8 +10,11 @@ pub const SINGLES: usize = 16;
 /// asked for once more.
 const SPARE_FRAMES: u32 = 4;
 
+/// Most pages that a caller may hold.
+pub const HELD_MAX_PAGES: u32 = 65_536;
+
 /// Largest pool, in bytes.
-const POOL_MAX_BYTES: u64 = 1 << 30;
+pub(super) const POOL_MAX_BYTES: u64 = 1 << 30;
 
 /// Sizes and places within a reader's pool. A unit is what one read may not be smaller than: a page, or the
 /// alignment that direct I/O needs where that is larger.
@@ -27,6 +30,8 @@ pub struct Layout {
     pub gap_units: u32,
     /// Number of frames; 0 without readahead.
     pub frames: usize,
+    /// Slots for pages that nobody read ahead.
+    pub singles: usize,
     /// Bytes of the pool.
     pub pool_bytes: usize,
     /// Reads that may be in flight at once.
@@ -39,6 +44,19 @@ impl Layout {
     /// # Errors
     /// [`PageError::Config`] names the setting, its range, and what would fit.
     pub fn of(config: &ReaderConfig, page_size: u32, alignment: u32) -> Result<Layout, PageError> {
+        Layout::holding(config, page_size, alignment, 0)
+    }
+
+    /// As [`Layout::of`], with room for `held_pages` pages that the caller keeps while it asks for further ones.
+    ///
+    /// # Errors
+    /// As for [`Layout::of`].
+    pub fn holding(
+        config: &ReaderConfig,
+        page_size: u32,
+        alignment: u32,
+        held_pages: u32,
+    ) -> Result<Layout, PageError> {
         let refuse = |message: String| Err(PageError::Config(message));
         if !page_size.is_power_of_two() || !(512..=65_536).contains(&page_size) {
             return refuse(format!("page size {page_size}: it is a power of two from 512 to 65536"));
@@ -58,8 +76,18 @@ impl Layout {
         let unit = page_size.max(alignment);
         let per_unit = unit / page_size;
         let window_units = config.window.div_ceil(per_unit);
-        let frames = if window_units == 0 { 0 } else { config.in_flight + SPARE_FRAMES };
-        let bytes = (u64::from(frames) * u64::from(window_units) + SINGLES as u64) * u64::from(unit);
+        if held_pages > HELD_MAX_PAGES {
+            return refuse(format!("{held_pages} pages held: it is 0 to {HELD_MAX_PAGES}"));
+        }
+        let held_units = held_pages.div_ceil(per_unit);
+        // Held pages pin their frames; those of a stream's first batches are not full.
+        let held_frames = match (window_units.checked_ilog2(), held_units) {
+            (None, _) | (_, 0) => 0,
+            (Some(ramp), held) => held.div_ceil(window_units) + ramp + 1,
+        };
+        let frames = if window_units == 0 { 0 } else { config.in_flight + SPARE_FRAMES + held_frames };
+        let singles = SINGLES + held_units as usize;
+        let bytes = (u64::from(frames) * u64::from(window_units) + singles as u64) * u64::from(unit);
         if bytes > POOL_MAX_BYTES {
             return refuse(format!(
                 "window {} with {} batches in flight of {page_size}-byte pages needs a pool of {} MiB, more than {} MiB; \
@@ -77,8 +105,9 @@ impl Layout {
             window_units,
             gap_units: config.gap.div_ceil(per_unit),
             frames: frames as usize,
+            singles,
             pool_bytes: bytes as usize,
-            in_flight_max: frames as usize * reads_per_frame + SINGLES,
+            in_flight_max: (frames - held_frames) as usize * reads_per_frame + SINGLES,
         })
     }
 

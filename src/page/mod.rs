@@ -2,11 +2,13 @@
 
 pub mod accounted;
 pub mod backend;
+pub mod blocks;
 pub mod config;
 pub mod descriptor;
 pub mod direct;
 mod frames;
 pub mod layout;
+pub mod open;
 pub mod policy;
 pub mod pool;
 pub mod pread;
@@ -15,6 +17,7 @@ pub mod report;
 mod sqpoll_thread;
 pub mod uring;
 
+pub use blocks::BlockReader;
 pub use reader::PageReader;
 
 /// Why a page reader could not be opened or could not read.

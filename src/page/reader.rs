@@ -1,23 +1,20 @@
 //! The page reader: gives the pages of one open file, and reads ahead of whoever asks.
-#![expect(unsafe_code, reason = "borrows pool memory that no read is in flight for")]
+
+mod view;
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::PageError;
 use super::accounted::Accounted;
 use super::backend::{Backend, Completion, ReadRequest};
-use super::config::{BackendKind, Direct, ReaderConfig, Submit};
-use super::descriptor::Descriptor;
+use super::config::{ReaderConfig, Submit};
 use super::direct::DirectProof;
 use super::frames::{Frames, UnitStatus};
-use super::layout::{Layout, SINGLES};
+use super::layout::Layout;
+use super::open::OpenFile;
 use super::policy::{Policy, Sequential};
-use super::pool::Pool;
-use super::pread::PreadBackend;
 use super::report::ReaderReport;
-use super::uring::{RingSetup, UringBackend};
 
 /// Marks the token of a single read; the low bits are its slot.
 const SINGLE: u64 = 1 << 63;
@@ -54,6 +51,8 @@ enum Place {
 enum Single {
     Free,
     Reading,
+    /// Being read, and nobody waits for it.
+    Abandoned,
     Ended(Result<u32, i32>),
 }
 
@@ -85,30 +84,26 @@ impl PageReader {
         config: &ReaderConfig,
         proof: Option<&DirectProof>,
     ) -> Result<PageReader, PageError> {
-        let context = |what: &str, source| PageError::io(what, path, source);
-        let direct = config.direct == Direct::Required;
-        let descriptor = Arc::new(Descriptor::open(path, direct).map_err(|e| context("open", e))?);
-        let mut report = ReaderReport { alignment_bytes: 1, ..ReaderReport::default() };
-        if direct {
-            let proof = proof.filter(|proof| proof.file == descriptor.id() && descriptor.is_direct());
-            let Some(proof) = proof else { return Err(PageError::Unproven { path: path.display().to_string() }) };
-            report.direct = true;
-            report.direct_proof = Some(proof.how.clone());
-            report.alignment_bytes = proof.offset_alignment_bytes;
-        }
-        let layout = Layout::of(config, page_size, report.alignment_bytes)?;
-        let pool = Pool::new(layout.pool_bytes, config.pool).map_err(|e| context("map the pool for", e))?;
-        let sqpoll = (config.backend == BackendKind::UringSqpoll).then_some((config.sqpoll_idle_ms, config.sqpoll_cpu));
-        let backend: Box<dyn Backend> = match config.backend {
-            BackendKind::Pread => Box::new(PreadBackend::new(descriptor, pool)),
-            BackendKind::Uring | BackendKind::UringSqpoll => Box::new(UringBackend::new(
-                descriptor,
-                pool,
-                RingSetup { in_flight_max: layout.in_flight_max, sqpoll },
-            )?),
-        };
+        PageReader::open_holding(path, page_size, config, proof, 0)
+    }
+
+    /// As [`PageReader::open`], with room for `held_pages` pages whose tickets the caller keeps while it asks for
+    /// further ones.
+    ///
+    /// # Errors
+    /// As for [`PageReader::open`].
+    pub fn open_holding(
+        path: &Path,
+        page_size: u32,
+        config: &ReaderConfig,
+        proof: Option<&DirectProof>,
+        held_pages: u32,
+    ) -> Result<PageReader, PageError> {
+        let file = OpenFile::open(path, config.direct, proof)?;
+        let layout = Layout::holding(config, page_size, file.alignment_bytes(), held_pages)?;
+        let (backend, report, path) = file.backend(config, layout.pool_bytes, layout.in_flight_max)?;
         let mut reader = PageReader::with_backend(backend, layout, config, report)?;
-        reader.path = path.display().to_string();
+        reader.path = path;
         Ok(reader)
     }
 
@@ -130,7 +125,7 @@ impl PageReader {
         Ok(PageReader {
             policy: Box::new(Sequential::new(layout.window_units, config.in_flight, layout.gap_units)),
             frames: Frames::new(layout.frames, layout.frame_bytes()),
-            singles: vec![Single::Free; SINGLES],
+            singles: vec![Single::Free; layout.singles],
             queued: Vec::new(),
             completions: Vec::new(),
             submit: config.submit,
@@ -160,20 +155,8 @@ impl PageReader {
     /// The kernel's errno for a page that was asked for. A page that failed while it was read ahead is read again.
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, PageError> {
         self.each_unit(offset, buffer, |reader, unit, inner, part| {
-            let ticket = match reader.start(unit)? {
-                Fetch::Ready(ticket) => ticket,
-                Fetch::Pending(ticket) => {
-                    while !reader.is_ready(&ticket) {
-                        reader.wait(1)?;
-                    }
-                    ticket
-                }
-                Fetch::Busy => return Err(reader.error("read", offset, io::Error::from_raw_os_error(libc::EBUSY))),
-            };
-            match reader.take(ticket, inner, part) {
-                Err(_) => reader.read_alone(unit, inner, part),
-                taken => taken,
-            }
+            let ticket = reader.fetch_unit(unit)?;
+            reader.take(ticket, inner, part)
         })
     }
 
@@ -201,48 +184,6 @@ impl PageReader {
             Place::Frame(index) => self.frames.get(index).status(ticket.unit) != UnitStatus::Reading,
             Place::Single(index) => self.singles[index] != Single::Reading,
         }
-    }
-
-    /// Copies a ticket's bytes, from `inner` on within its unit, and gives its place back. The ticket must be ready.
-    ///
-    /// # Errors
-    /// The kernel's errno.
-    pub fn take(&mut self, ticket: Ticket, inner: usize, buffer: &mut [u8]) -> Result<usize, PageError> {
-        let unit_bytes = self.layout.unit_bytes();
-        let (slot, status) = match ticket.place {
-            Place::Frame(index) => {
-                let frame = self.frames.get_mut(index);
-                frame.pins -= 1;
-                let position = (ticket.unit - frame.units.start) as usize;
-                let status = match frame.status(ticket.unit) {
-                    UnitStatus::Ready(bytes) => Ok(bytes),
-                    UnitStatus::Failed => Err(libc::EIO),
-                    UnitStatus::Reading => Err(libc::EAGAIN),
-                };
-                (frame.slot + position * unit_bytes as usize, status)
-            }
-            Place::Single(index) => {
-                let status = match self.singles[index] {
-                    Single::Ended(result) => {
-                        self.singles[index] = Single::Free;
-                        result
-                    }
-                    Single::Free | Single::Reading => Err(libc::EAGAIN),
-                };
-                (self.layout.single_slot(index), status)
-            }
-        };
-        let valid = status
-            .map_err(|errno| self.error("read", ticket.unit * unit_bytes, io::Error::from_raw_os_error(errno)))?
-            as usize;
-        let count = valid.saturating_sub(inner).min(buffer.len());
-        if count > 0 {
-            // SAFETY: the unit's read has ended, and the frame or single is not given to another read before this
-            // borrow ends; `valid` is at most a unit, and the unit lies in the pool by the layout.
-            let bytes = unsafe { self.backend.pool().slice(slot + inner..slot + inner + count) };
-            buffer[..count].copy_from_slice(bytes);
-        }
-        Ok(count)
     }
 
     /// Submits what is queued and waits for at least `min` reads, of whatever page.
@@ -431,7 +372,8 @@ impl PageReader {
     fn absorb(&mut self, completion: Completion) {
         let low = completion.token & u64::from(u32::MAX);
         if completion.token & SINGLE != 0 {
-            self.singles[low as usize] = Single::Ended(completion.result);
+            let single = &mut self.singles[low as usize];
+            *single = if *single == Single::Abandoned { Single::Free } else { Single::Ended(completion.result) };
             return;
         }
         let frame = self.frames.get_mut((completion.token >> 32) as usize);

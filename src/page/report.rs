@@ -23,6 +23,8 @@ pub struct ReaderReport {
     pub sqes: u64,
     /// `io_uring_enter` calls.
     pub enter_calls: u64,
+    /// Of these, calls that had to wake a sleeping SQPOLL thread (`IORING_ENTER_SQ_WAKEUP`).
+    pub wakeups: u64,
     /// CQEs reaped.
     pub cqes: u64,
     /// `pread` calls.
@@ -64,6 +66,7 @@ impl ReaderReport {
             pool_huge_bytes: self.pool_huge_bytes + other.pool_huge_bytes,
             sqes: self.sqes + other.sqes,
             enter_calls: self.enter_calls + other.enter_calls,
+            wakeups: self.wakeups + other.wakeups,
             cqes: self.cqes + other.cqes,
             pread_calls: self.pread_calls + other.pread_calls,
             short_reads: self.short_reads + other.short_reads,

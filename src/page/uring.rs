@@ -160,7 +160,8 @@ impl UringBackend {
                 // io_uring(7): the tail must be visible before the wake-up flag is read.
                 fence(Ordering::SeqCst);
                 let submission = ring.submission();
-                let wakeup = if submission.need_wakeup() { ENTER_SQ_WAKEUP } else { 0 };
+                // A poller that sleeps with nothing to take is left asleep.
+                let wakeup = if submission.need_wakeup() && !submission.is_empty() { ENTER_SQ_WAKEUP } else { 0 };
                 if submission.is_full() && min == 0 && wakeup == 0 {
                     drop(submission);
                     self.counts.enter_calls += 1;
@@ -178,6 +179,7 @@ impl UringBackend {
                 return Ok(());
             }
             self.counts.enter_calls += 1;
+            self.counts.wakeups += u64::from(flags & ENTER_SQ_WAKEUP != 0);
             // SAFETY: plain integers, and no argument structure.
             let entered =
                 unsafe { ring.submitter().enter::<libc::sigset_t>(to_submit as u32, min as u32, flags, None) };

@@ -45,9 +45,10 @@ pub fn reason(record: &Record, leaf: &str) -> String {
     record.reasons.get(leaf).cloned().unwrap_or_else(|| "the record gives no reason".to_owned())
 }
 
-/// Whether ioscope's reader reads, and not the engine's own I/O.
+/// Whether ioscope's reader reads ahead, and neither the engine's own I/O nor a scan at random offsets.
 pub fn has_reader(asked: &Asked) -> bool {
-    !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
+    let random = asked.scan.is_some_and(|scan| scan.random.is_some());
+    !random && !matches!(asked.backend, EngineBackend::Builtin | EngineBackend::BuiltinUring)
 }
 
 /// Whether the cells that have a reader ask for more than one value.
@@ -122,7 +123,7 @@ pub fn how_counted(cells: &[CellRuns<'_>]) -> String {
             )
         }
         (timed, counted) => format!(
-            "times: {} of each cell; * from {}, whose own times are not shown because counting costs time\n",
+            "times: {} of each cell\n* counts: {} of each cell, whose times are not shown: counting costs time\n",
             of(timed, "timed"),
             of(counted, "counted")
         ),

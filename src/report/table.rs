@@ -1,5 +1,8 @@
 //! The table of a query experiment, for people: what was asked, what was in force, and what each layer did.
 
+#[path = "table_scan.rs"]
+mod scan;
+
 use super::cells::CellRuns;
 use super::grid::{self, Row, grouped};
 use super::notes::{self, Footnotes};
@@ -27,7 +30,7 @@ pub fn render(records: &[Record], order: &[String], width: usize, seed: u64) -> 
         footnotes.render(),
         notes::how_counted(&cells),
         notes::failures(&cells),
-        notes::not_measured(&cells, &OPTIONAL_COUNTS.map(|(leaf, _, _)| leaf)),
+        notes::not_measured(&cells, &HIDEABLE_LEAVES),
         notes::warnings(&cells),
         notes::ratios(&cells, seed),
     ] {
@@ -57,6 +60,9 @@ const OPTIONAL_COUNTS: [(&str, &str, Count); 4] = [
     ("cache_references", "cache references", |r| r.hardware.cache_references),
     ("cache_misses", "cache misses", |r| r.hardware.cache_misses),
 ];
+
+/// Leaves whose rows are left out where no cell has them; a note says why instead.
+const HIDEABLE_LEAVES: [&str; 5] = ["sqes_traced", "cycles", "instructions", "cache_references", "cache_misses"];
 
 /// The rows as they grow.
 struct Rows<'a> {
@@ -93,7 +99,10 @@ impl Rows<'_> {
     fn asked_and_in_force(&mut self) {
         let numbers = (1..=self.cells.len()).map(|n| n.to_string()).collect();
         self.rows.push(Row { label: "cell".to_owned(), entries: numbers });
-        self.add_asked("engine", |asked| asked.engine.to_string());
+        if self.cells.iter().filter_map(|cell| cell.asked).any(|asked| asked.engine.is_some()) {
+            self.add_asked("engine", |asked| asked.engine.map_or_else(String::new, |engine| engine.to_string()));
+        }
+        self.scan_asked();
 
         self.add_asked("backend  asked", |asked| asked.backend.to_string());
         self.add_in_force("backend", |r| r.effective.backend.clone());
@@ -106,7 +115,10 @@ impl Rows<'_> {
             self.add_reader_asked("pool     asked", |asked| asked.pool.to_string());
             self.add_in_force("pool", |r| r.effective.pool.map(|p| p.to_string()));
         }
-        self.add_reader_asked("window, pages", |asked| asked.window.to_string());
+        if self.cells.iter().filter_map(|cell| cell.asked).any(|asked| asked.scan.is_none() || notes::has_reader(asked))
+        {
+            self.add_reader_asked("window, pages", |asked| asked.window.to_string());
+        }
         for (_, label, value) in notes::QUIET_AXES {
             if notes::varies(self.cells, value) {
                 self.add_reader_asked(label, value);
@@ -158,6 +170,7 @@ impl Rows<'_> {
 
     fn times(&mut self) {
         let seed = self.seed;
+        self.scan_rates();
         let walls = |cell: &CellRuns<'_>| {
             let walls: Vec<f64> = cell.for_times().iter().filter_map(|record| record.times.wall_s).collect();
             Summary::of(&walls, seed)
@@ -183,8 +196,8 @@ impl Rows<'_> {
     }
 
     fn counts(&mut self) {
-        let has =
-            |count: Count| self.cells.iter().flat_map(|c| c.for_counts()).any(|r| count(r).is_some_and(|n| n > 0));
+        let cells = self.cells;
+        let has = |count: Count| cells.iter().flat_map(|c| c.for_counts()).any(|r| count(r).is_some_and(|n| n > 0));
         let short_reads: Count = |r| r.ring.short_reads;
         let preads: Count = |r| r.ring.pread_calls;
         let traced: Count = |r| r.ring.sqes_traced;
@@ -195,6 +208,10 @@ impl Rows<'_> {
             self.add_count("sqes_traced", "SQEs seen by the kernel", traced);
         }
         self.add_count("enter_calls", "enter calls", |r| r.ring.enter_calls);
+        let wakeups: Count = |r| r.ring.wakeups;
+        if has(wakeups) {
+            self.add_count("wakeups", "  of them wake-ups", wakeups);
+        }
         if has_preads {
             self.add_count("pread_calls", "pread calls", preads);
         }

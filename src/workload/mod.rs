@@ -1,5 +1,7 @@
-//! What is asked: queries and their known answers.
+//! What is asked: queries and their known answers, and scans of the reader alone.
 
 pub mod answer;
 pub mod database;
+pub mod latency;
 pub mod query;
+pub mod scan;

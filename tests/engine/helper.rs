@@ -68,7 +68,7 @@ pub fn open(arm: &Arm, path: &Path, page_size: u32) -> Option<Box<dyn Engine>> {
         Direct::Required => match prove(path) {
             Ok(proof) => Some(proof),
             Err(error) => {
-                eprintln!("SKIPPED: {arm:?}: {error}");
+                ioscope::skipped!("{arm:?}: {error}");
                 return None;
             }
         },
@@ -102,7 +102,7 @@ pub fn open_proven(arm: &Arm, path: &Path, page_size: u32, proof: Option<DirectP
     match engine::open(&spec) {
         Ok(engine) => Some(engine),
         Err(EngineError::Page(ioscope::page::PageError::Ring(error))) => {
-            eprintln!("SKIPPED: {arm:?}: {error}");
+            ioscope::skipped!("{arm:?}: {error}");
             None
         }
         Err(error) => panic!("{arm:?}: {error}"),

@@ -4,4 +4,5 @@
 mod concurrent;
 mod helper;
 mod locks;
+mod tpch;
 mod traces;

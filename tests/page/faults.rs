@@ -19,21 +19,21 @@ use crate::sample::{Random, compare, file_of, walk};
 
 /// What goes wrong, each in per cent of reads.
 #[derive(Debug, Clone, Copy, Default)]
-struct Faults {
-    short: u64,
-    interrupted: u64,
-    again: u64,
-    reorder: bool,
+pub struct Faults {
+    pub short: u64,
+    pub interrupted: u64,
+    pub again: u64,
+    pub reorder: bool,
     /// Completions are held back until somebody waits.
-    late: bool,
+    pub late: bool,
     /// Reads that touch this byte fail with EIO: how many times.
-    bad_byte: Option<(u64, u32)>,
-    alignment: u64,
-    seed: u64,
+    pub bad_byte: Option<(u64, u32)>,
+    pub alignment: u64,
+    pub seed: u64,
 }
 
 /// A pread backend that does to reads what a kernel may do.
-struct Faulty {
+pub struct Faulty {
     inner: PreadBackend,
     faults: Faults,
     random: Random,
@@ -44,6 +44,19 @@ struct Faulty {
 }
 
 impl Faulty {
+    /// Over a pool of `pool_bytes`; EINTR and EAGAIN that were handed out are counted in `interruptions`.
+    pub fn new(path: &std::path::Path, pool: Pool, faults: Faults, interruptions: &Arc<AtomicU64>) -> Faulty {
+        Faulty {
+            inner: PreadBackend::new(Arc::new(Descriptor::open(path, false).unwrap()), pool),
+            faults,
+            random: Random(faults.seed),
+            held: Vec::new(),
+            failures_left: faults.bad_byte.map_or(0, |(_, times)| times),
+            interruptions: Arc::clone(interruptions),
+            requests: HashMap::new(),
+        }
+    }
+
     fn distort(&mut self, mut completion: Completion) -> Completion {
         let request = self.requests[&completion.token];
         let dice = self.random.below(100);
@@ -75,6 +88,12 @@ impl Backend for Faulty {
             assert_eq!(u64::from(request.len) % self.faults.alignment, 0, "{request:?}");
             assert_eq!(request.slot as u64 % self.faults.alignment, 0, "{request:?}");
             assert!(self.held.iter().all(|held| held.token != request.token), "a token is in flight twice");
+            let (start, end) = (request.slot, request.slot + request.len as usize);
+            let overlaps = |other: &ReadRequest| other.slot < end && start < other.slot + other.len as usize;
+            assert!(
+                !self.held.iter().any(|held| overlaps(&self.requests[&held.token])),
+                "bytes of the pool are reused before the read into them has ended"
+            );
             self.requests.insert(request.token, *request);
         }
         self.inner.submit(requests)?;
@@ -133,19 +152,8 @@ fn reader(path: &std::path::Path, config: &ReaderConfig, faults: Faults) -> Page
 fn counting_reader(path: &std::path::Path, config: &ReaderConfig, faults: Faults) -> (PageReader, Arc<AtomicU64>) {
     let interruptions = Arc::new(AtomicU64::new(0));
     let layout = Layout::of(config, 4096, faults.alignment as u32).unwrap();
-    let inner = PreadBackend::new(
-        Arc::new(Descriptor::open(path, false).unwrap()),
-        Pool::new(layout.pool_bytes, config.pool).unwrap(),
-    );
-    let faulty = Faulty {
-        inner,
-        faults,
-        random: Random(faults.seed),
-        held: Vec::new(),
-        failures_left: faults.bad_byte.map_or(0, |(_, times)| times),
-        interruptions: Arc::clone(&interruptions),
-        requests: HashMap::new(),
-    };
+    let pool = Pool::new(layout.pool_bytes, config.pool).unwrap();
+    let faulty = Faulty::new(path, pool, faults, &interruptions);
     let reader = PageReader::with_backend(Box::new(faulty), layout, config, ReaderReport::default()).unwrap();
     (reader, interruptions)
 }

@@ -2,7 +2,9 @@
 //! goes wrong below.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod blocks;
 mod faults;
 mod pairwise;
 mod sample;
 mod suite;
+mod view;

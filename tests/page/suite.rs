@@ -13,11 +13,11 @@ const PAGE_SIZES: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_53
 
 /// Opens a reader, or says why this machine has none. Only what a machine may lack is skipped: a kernel without
 /// io_uring, a file system without direct I/O.
-fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&DirectProof>) -> Option<PageReader> {
+pub fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&DirectProof>) -> Option<PageReader> {
     match PageReader::open(path, page_size, config, proof) {
         Ok(reader) => Some(reader),
         Err(error @ ioscope::page::PageError::Ring(_)) => {
-            eprintln!("SKIPPED: {} readers: {error}", config.backend);
+            ioscope::skipped!("{} readers: {error}", config.backend);
             None
         }
         Err(error) => panic!("{config:?}: {error}"),
@@ -25,8 +25,8 @@ fn open(path: &Path, page_size: u32, config: &ReaderConfig, proof: Option<&Direc
 }
 
 /// A proof for `Direct::Required`, or `None` and a note where the file system has no direct I/O.
-fn proof_for(path: &Path) -> Option<DirectProof> {
-    prove(path).map_err(|error| eprintln!("SKIPPED: direct readers: {error}")).ok()
+pub fn proof_for(path: &Path) -> Option<DirectProof> {
+    prove(path).map_err(|error| ioscope::skipped!("direct readers: {error}")).ok()
 }
 
 #[test]
@@ -209,4 +209,14 @@ fn a_poller_is_bound_where_it_was_asked_to_be() {
     let poller = report.sqpoll.unwrap();
     assert_eq!(poller.cpus_allowed, cpu.to_string());
     assert!(poller.tid > 0 && poller.cpu_ns > 0, "{poller:?}");
+}
+
+#[test]
+fn a_poller_that_cannot_be_had_is_an_error_and_never_a_plain_ring() {
+    let (file, _) = file_of(4096 * 4);
+    // A CPU that no machine has: the kernel refuses the poller.
+    let config =
+        ReaderConfig { backend: BackendKind::UringSqpoll, sqpoll_cpu: Some(1 << 20), ..ReaderConfig::default() };
+    let error = PageReader::open(file.path(), 4096, &config, None).err().expect("a poller on no CPU").to_string();
+    assert!(error.contains("io_uring_setup"), "{error}");
 }

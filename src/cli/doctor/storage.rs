@@ -344,7 +344,7 @@ mod tests {
     fn a_file_system_in_memory_has_no_direct_io() {
         let shm = Path::new("/dev/shm");
         if mount::of_file(shm).is_none_or(|mount| mount.fs_type != "tmpfs") {
-            eprintln!("SKIPPED: a_file_system_in_memory_has_no_direct_io: /dev/shm is no tmpfs");
+            crate::skipped!("a_file_system_in_memory_has_no_direct_io: /dev/shm is no tmpfs");
             return;
         }
         let check = direct(&Subject { db: None, folder: shm.to_owned() });

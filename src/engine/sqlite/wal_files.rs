@@ -54,7 +54,7 @@ impl WalFiles {
         let empty_or_shm = |path: &&PathBuf| {
             !path.as_os_str().as_encoded_bytes().ends_with(b"-wal") || fs::metadata(path).is_ok_and(|m| m.len() == 0)
         };
-        if left.iter().all(|path| empty_or_shm(path)) {
+        if left.iter().all(empty_or_shm) {
             for path in left {
                 // Somebody else removed it, or may: then there is nothing to do.
                 let _ = fs::remove_file(path);

@@ -102,7 +102,7 @@ impl LoopDevice {
 
     /// Attaches one, or says why the test has to be skipped.
     fn attach(test: &str) -> Option<LoopDevice> {
-        let skip = |reason: &str| eprintln!("SKIPPED: {test}: {reason}");
+        let skip = |reason: &str| crate::skipped!("{test}: {reason}");
         if !nix::unistd::geteuid().is_root() {
             skip("a loop device needs root");
             return None;
@@ -163,7 +163,7 @@ fn finish(mut watch: Watch) -> Measured {
 fn counted(test: &str, leaf: &str, measured: &Measured) -> bool {
     let reason = measured.reasons.get(leaf);
     if let Some(reason) = reason {
-        eprintln!("SKIPPED: {test}: {leaf}: {reason}");
+        crate::skipped!("{test}: {leaf}: {reason}");
     }
     reason.is_none()
 }
@@ -234,7 +234,7 @@ fn read_by_ring(path: &Path, count: u32, batch: u32, sqpoll: bool, test: &str) -
     let mut ring = match builder.build(batch.next_power_of_two()) {
         Ok(ring) => ring,
         Err(error) => {
-            eprintln!("SKIPPED: {test}: io_uring: {error}");
+            crate::skipped!("{test}: io_uring: {error}");
             return None;
         }
     };
@@ -297,7 +297,7 @@ fn a_poller_is_charged_apart_from_the_application() {
     let ring: io_uring::IoUring = match io_uring::IoUring::builder().setup_sqpoll(1000).build(8) {
         Ok(ring) => ring,
         Err(error) => {
-            eprintln!("SKIPPED: {TEST}: io_uring: {error}");
+            crate::skipped!("{TEST}: io_uring: {error}");
             return;
         }
     };
@@ -319,7 +319,7 @@ fn workers_of_io_wq_are_charged_apart_from_the_application() {
     let mut ring = match io_uring::IoUring::new(8) {
         Ok(ring) => ring,
         Err(error) => {
-            eprintln!("SKIPPED: {TEST}: io_uring: {error}");
+            crate::skipped!("{TEST}: io_uring: {error}");
             return;
         }
     };

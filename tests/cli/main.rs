@@ -1,0 +1,10 @@
+//! The command line as a user types it, on small real databases.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod bad_input;
+mod interruption;
+mod options;
+mod paths;
+mod privileges;
+mod results;
+mod support;
