@@ -240,7 +240,6 @@ fn resolve(text: &str, path: &Path, overrides: &Overrides) -> Result<Definition,
         runs_max: overrides.runs,
         cpus: protocol.cpus.clone(),
         path_is_utf8,
-        seed: protocol.seed,
     };
     let tables = cells::Tables { matrix: &file.matrix, scan: &file.scan, exclude: &file.exclude, ratio: &file.ratio };
     let cells::Resolved { cells, left_out, ratios } = cells::resolve(&tables, &common)?;

@@ -26,8 +26,6 @@ pub struct Common {
     pub cpus: Option<CpuList>,
     /// Whether the database's path is text.
     pub path_is_utf8: bool,
-    /// Seed of random offsets.
-    pub seed: u64,
 }
 
 /// The cells of the file, what is left out, and the ratios.
@@ -111,7 +109,7 @@ fn candidates(tables: &Tables, common: &Common, left_out: &mut Vec<LeftOut>) -> 
     }
     for table in tables.scan {
         let scan = table.get_ref();
-        let (places, refused) = place::of_scan(&scan.axes(), &base, common.seed);
+        let (places, refused) = place::of_scan(&scan.axes(), &base);
         leave_out(refused);
         union.add(places, scan.runs.as_ref(), table.span())?;
     }

@@ -40,8 +40,8 @@ pub fn of_query(axes: &Axes, base: &Matrix, path_is_utf8: bool) -> (Vec<Place>, 
     (cells.into_iter().flat_map(|cell| places(Point::Query(cell), axes)).collect(), left_out)
 }
 
-/// The product of a `[[scan]]`; `seed` is that of its random offsets.
-pub fn of_scan(axes: &Axes, base: &Matrix, seed: u64) -> (Vec<Place>, Vec<LeftOut>) {
+/// The product of a `[[scan]]`. Its random offsets have the usual seed, so that the same cell reads the same in every experiment.
+pub fn of_scan(axes: &Axes, base: &Matrix) -> (Vec<Place>, Vec<LeftOut>) {
     fn or<T: Clone>(list: &Option<Vec<T>>, base: Vec<T>) -> Vec<T> {
         list.clone().unwrap_or(base)
     }
@@ -69,7 +69,7 @@ pub fn of_scan(axes: &Axes, base: &Matrix, seed: u64) -> (Vec<Place>, Vec<LeftOu
         touch: or(&axes.touch, default.touch),
         touch_order: or(&axes.touch_order, default.touch_order),
         delay_pages: or(&axes.delay_pages, default.delay_pages),
-        axes: ScanAxes { seed, ..default.axes },
+        axes: default.axes,
     };
     let (mut all, mut left_out) = (Vec::new(), Vec::new());
     for random in each(&axes.random) {
