@@ -90,7 +90,7 @@ pub struct PlannedCell {
     pub name: String,
     /// Timed runs (counted ones, where every run is counted).
     pub runs: u32,
-    /// Its values by axis, under the names of a record's `asked`, without `database` and `query`.
+    /// Its values by axis, under the leaf names of a record's `asked`, without `database` and `query`.
     pub axes: BTreeMap<String, Value>,
 }
 
@@ -243,6 +243,10 @@ impl Plan {
             };
             axes.remove("database");
             axes.remove("query");
+            // One level, as in a figure's or a table's names: no two have the same.
+            if let Some(Value::Object(scan)) = axes.remove("scan") {
+                axes.extend(scan);
+            }
             PlannedCell { name: cell.name.clone(), runs: cell.runs, axes }
         });
         let protocol = &definition.protocol;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::record::{CacheState, Record};
+use super::scan_plan::ScanCell;
 use super::schedule::PlannedRun;
 use super::spec::{Experiment, PlanCell, Point};
 use crate::page::config::Direct;
@@ -95,12 +96,11 @@ fn around(database_bytes: u64) -> f64 {
 }
 
 fn model(cell: &PlanCell, database_bytes: u64) -> f64 {
-    let gib = database_bytes as f64 / GIB;
     let point = match &cell.point {
         Point::Query(point) => point,
-        // Nothing is known of a scan before its first run; a pass over the file is as good a guess as any.
-        Point::Scan(_) => return around(database_bytes) + QUERY_S_PER_GIB * gib,
+        Point::Scan(scan) => return scan_model(scan, database_bytes),
     };
+    let gib = database_bytes as f64 / GIB;
     let waits = match (point.direct, point.cache) {
         (Direct::Required, _) if point.has_reader() => {
             database_bytes as f64 / PAGE_BYTES / f64::from(point.window + 1) * READ_S
@@ -109,6 +109,29 @@ fn model(cell: &PlanCell, database_bytes: u64) -> f64 {
         (_, CacheState::Warm) => 0.0,
     };
     around(database_bytes) + QUERY_S_PER_GIB * gib + waits
+}
+
+/// Random reads are waited for one after the other, as many at once as are in flight; a file in order is read as fast as
+/// the device gives it, unless every page is waited for.
+fn scan_model(scan: &ScanCell, database_bytes: u64) -> f64 {
+    let axes = &scan.axes;
+    let think = axes.think_ns as f64 * 1e-9;
+    let reads_s = match axes.random {
+        Some(reads) => {
+            let batches = reads as f64 / f64::from(axes.depth.max(axes.threads).max(1));
+            let pauses = if axes.pause_ns == 0 {
+                0.0
+            } else {
+                reads as f64 / axes.burst.max(u64::from(axes.depth)).max(1) as f64
+            };
+            batches * (READ_S + think) + pauses * axes.pause_ns as f64 * 1e-9
+        }
+        None => {
+            let pages = database_bytes as f64 / f64::from(axes.block_bytes.max(1));
+            pages * (READ_S / f64::from(scan.reader.window + 1) + think) + 0.3 * database_bytes as f64 / GIB
+        }
+    };
+    around(database_bytes) + reads_s
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! scale = 1
 //! page_size = 4096
 //!
-//! [workload]
+//! [workload]                            # not needed where there are only scans
 //! kind = "query"
 //! sql = "tpch/q06"                      # a standard query, or a file: from this file's folder or the current one
 //!
@@ -30,6 +30,12 @@
 //! window = [0, 32]
 //! runs = 3                              # optional: another number than the protocol's
 //!
+//! [[scan]]                              # optional, as many as you like: the reader alone, without an engine, in the
+//! backend = ["uring", "uring-sqpoll"]   # same campaign and on the same file; the axes of `ioscope scan`
+//! random = 200000
+//! depth = [1, 8, 32]
+//! think = ["0", "2us"]
+//!
 //! [[exclude]]                           # optional
 //! engine = "turso"
 //! window = 0
@@ -45,6 +51,7 @@
 
 pub mod axes;
 mod cells;
+mod place;
 mod reference;
 #[cfg(test)]
 mod tests;
@@ -56,7 +63,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use self::axes::{Cpus, ExcludeTable, MatrixTable, Named, One, PatternTable};
+use self::axes::{Cpus, ExcludeTable, MatrixTable, Named, One, PatternTable, ScanTable};
 use super::cpus::CpuList;
 use super::definition::{About, DatasetChoice, Definition, Protocol};
 use super::duration::Timeout;
@@ -111,10 +118,10 @@ impl Fault {
     }
 }
 
-/// The file: the axes of its tables are those of its workload.
+/// The file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileTable<M, X, R> {
+struct FileTable {
     name: Spanned<String>,
     title: Option<String>,
     question: Spanned<String>,
@@ -122,15 +129,17 @@ struct FileTable<M, X, R> {
     reference: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     dataset: DatasetTable,
-    workload: Spanned<WorkloadTable>,
+    workload: Option<Spanned<WorkloadTable>>,
     #[serde(default)]
     protocol: ProtocolTable,
-    #[serde(default = "Vec::new")]
-    matrix: Vec<Spanned<M>>,
-    #[serde(default = "Vec::new")]
-    exclude: Vec<Spanned<X>>,
-    #[serde(default = "Vec::new")]
-    ratio: Vec<Spanned<R>>,
+    #[serde(default)]
+    matrix: Vec<Spanned<MatrixTable>>,
+    #[serde(default)]
+    scan: Vec<Spanned<ScanTable>>,
+    #[serde(default)]
+    exclude: Vec<Spanned<ExcludeTable>>,
+    #[serde(default)]
+    ratio: Vec<Spanned<RatioTable>>,
     #[serde(default)]
     figure: Vec<toml::Table>,
 }
@@ -146,8 +155,7 @@ struct DatasetTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WorkloadTable {
-    #[expect(dead_code, reason = "looked at before the rest, which depends on it")]
-    kind: String,
+    kind: Spanned<String>,
     sql: Option<Spanned<String>>,
 }
 
@@ -170,17 +178,6 @@ pub struct RatioTable {
     title: String,
     baseline: PatternTable,
     of: Option<PatternTable>,
-}
-
-/// The one key that says how the rest is to be read.
-#[derive(Deserialize)]
-struct KindOnly {
-    workload: Option<WorkloadKind>,
-}
-
-#[derive(Deserialize)]
-struct WorkloadKind {
-    kind: Option<Spanned<String>>,
 }
 
 /// An experiment's file: its text and what it defines.
@@ -228,47 +225,50 @@ pub fn parse(text: &str, path: &Path, overrides: &Overrides) -> Result<Definitio
 }
 
 fn resolve(text: &str, path: &Path, overrides: &Overrides) -> Result<Definition, Fault> {
-    let kind: KindOnly = read(text)?;
-    let Some(kind) = kind.workload.and_then(|workload| workload.kind) else {
-        let help = "write for example:\n  [workload]\n  kind = \"query\"\n  sql = \"tpch/q06\"";
-        return Err(Fault::new(None, "there is no workload.kind, so nothing is asked", help));
-    };
-    match kind.get_ref().as_str() {
-        "query" => resolve_query(&read(text)?, path, overrides),
-        unknown => Err(Fault::new(
-            Some(kind.span()),
-            format!("unknown workload '{unknown}'; known: query{}", nearest(unknown, ["query"].into_iter())),
-            "see the head of src/experiment/file.rs for what a file may hold",
-        )),
-    }
-}
-
-fn resolve_query(
-    file: &FileTable<MatrixTable, ExcludeTable, RatioTable>,
-    path: &Path,
-    overrides: &Overrides,
-) -> Result<Definition, Fault> {
-    let about = about(file, path)?;
-    let workload = Workload::Query(query(&file.workload, path)?);
+    let file: FileTable = read(text)?;
+    let about = about(&file, path)?;
+    let workload = workload(&file, path)?;
     let dataset = dataset(&file.dataset, overrides)?;
     let protocol = protocol(&file.protocol, overrides)?;
-    let database = match &dataset {
-        DatasetChoice::File(path) => path.clone(),
-        DatasetChoice::Tpch { .. } => PathBuf::new(),
+    let path_is_utf8 = match &dataset {
+        DatasetChoice::File(path) => path.to_str().is_some(),
+        DatasetChoice::Tpch { .. } => true,
     };
     let common = cells::Common {
         cache: protocol.cache,
         runs: protocol.runs,
         runs_max: overrides.runs,
         cpus: protocol.cpus.clone(),
-        path_is_utf8: database.to_str().is_some(),
+        path_is_utf8,
     };
-    let cells::Resolved { cells, left_out, ratios } =
-        cells::resolve(&file.matrix, &file.exclude, &file.ratio, &common)?;
+    let tables = cells::Tables { matrix: &file.matrix, scan: &file.scan, exclude: &file.exclude, ratio: &file.ratio };
+    let cells::Resolved { cells, left_out, ratios } = cells::resolve(&tables, &common)?;
     Ok(Definition { about, dataset, workload, protocol, cells, left_out, ratios })
 }
 
-fn about<M, X, R>(file: &FileTable<M, X, R>, path: &Path) -> Result<About, Fault> {
+/// What the cells of `[[matrix]]` ask.
+fn workload(file: &FileTable, path: &Path) -> Result<Workload, Fault> {
+    const HELP: &str = "write for example:\n  [workload]\n  kind = \"query\"\n  sql = \"tpch/q06\"";
+    let Some(table) = &file.workload else {
+        return match file.matrix.first() {
+            None => Ok(Workload::Scan),
+            Some(matrix) => Err(Fault::new(
+                Some(matrix.span()),
+                "there is no [workload], so the cells of this [[matrix]] ask nothing",
+                HELP,
+            )),
+        };
+    };
+    let kind = &table.get_ref().kind;
+    if kind.get_ref() != "query" {
+        let near = nearest(kind.get_ref(), ["query"].into_iter());
+        let what = format!("unknown workload '{}'; known: query{near}", kind.get_ref());
+        return Err(Fault::new(Some(kind.span()), what, "scans need no workload: they have tables [[scan]]"));
+    }
+    query(table, path).map(Workload::Query)
+}
+
+fn about(file: &FileTable, path: &Path) -> Result<About, Fault> {
     let name = file.name.get_ref();
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 100 || !name.chars().all(is_allowed) {

@@ -99,7 +99,7 @@ pub fn merge(folders: &[PathBuf], out: &Path, now_unix_s: u64) -> Result<Merged,
     let campaign = Campaign {
         shard: None,
         changes: Vec::new(),
-        sources: parts.iter().flat_map(Part::sources).collect(),
+        sources: sources(&parts),
         created_unix_s: now_unix_s,
         ..first.campaign.clone()
     };
@@ -150,6 +150,17 @@ impl Part {
             records: self.records.len(),
         }]
     }
+}
+
+/// All sources, each once.
+fn sources(parts: &[Part]) -> Vec<Source> {
+    let mut sources: Vec<Source> = Vec::new();
+    for source in parts.iter().flat_map(Part::sources) {
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    sources
 }
 
 /// Whether two folders measured the same thing; what may differ is noted.

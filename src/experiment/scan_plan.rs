@@ -107,6 +107,11 @@ pub fn engine_backend(backend: BackendKind) -> EngineBackend {
     }
 }
 
+/// The same backend, where it is not an engine's own I/O.
+pub fn kind_of(backend: EngineBackend) -> Option<BackendKind> {
+    BackendKind::ALL.iter().copied().find(|&kind| engine_backend(kind) == backend)
+}
+
 impl ScanCell {
     /// The cell's name: the same combination has the same name in every experiment. Values that are the default are
     /// not mentioned.
@@ -131,7 +136,7 @@ impl ScanCell {
     }
 
     /// The same cell with the default on every axis that does not matter for it.
-    fn canonical(mut self) -> ScanCell {
+    pub fn canonical(mut self) -> ScanCell {
         let default = ScanAxes::default();
         if self.axes.random.is_some() {
             self.reader.window = READER.window;

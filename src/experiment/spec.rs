@@ -77,7 +77,7 @@ pub struct Experiment {
     pub name: String,
     /// The database.
     pub database: PathBuf,
-    /// What is asked.
+    /// What is asked of the cells that are not scans.
     pub workload: Workload,
     /// The cells.
     pub cells: Vec<PlanCell>,
@@ -154,8 +154,16 @@ impl Experiment {
             cpus: cell.cpus.as_ref().map(ToString::to_string),
             sqpoll_idle_ms: cell.sqpoll_idle_ms,
             database: self.database.to_string_lossy().into_owned(),
-            query: self.workload.name().to_owned(),
+            query: self.workload_of(cell).name().to_owned(),
             scan,
+        }
+    }
+
+    /// What is asked in a cell: an experiment may have scans beside its query.
+    fn workload_of(&self, cell: &PlanCell) -> Workload {
+        match cell.point {
+            Point::Query(_) => self.workload.clone(),
+            Point::Scan(_) => Workload::Scan,
         }
     }
 
@@ -168,7 +176,7 @@ impl Experiment {
             run: planned.run,
             counted: planned.counted,
             asked: self.asked(cell),
-            workload: self.workload.clone(),
+            workload: self.workload_of(cell),
             database: self.database.as_os_str().as_bytes().to_owned(),
             runner_pid: None,
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod bad_input;
+mod campaign;
 mod interruption;
 mod options;
 mod paths;

@@ -1,4 +1,4 @@
-//! Lists of values on the axes of a query, as tables of an experiment file hold them.
+//! Values on the axes of an experiment: lists of them in a file's tables, and where a cell lies among them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,12 +8,18 @@ use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 
 use crate::engine::{EngineBackend, EngineKind};
 use crate::experiment::cpus::CpuList;
-use crate::experiment::plan::{Cell, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window};
+use crate::experiment::plan::{parse_gap, parse_in_flight, parse_number, parse_value, parse_window};
 use crate::experiment::record::CacheState;
-use crate::page::config::{Delivery, Direct, PolicyKind, PoolKind, Submit, UnknownValue};
+use crate::experiment::scan_plan::engine_backend;
+use crate::page::blocks::{SLOTS_MAX, WaitMode};
+use crate::page::config::{BackendKind, Delivery, Direct, PolicyKind, PoolKind, Submit, UnknownValue};
+use crate::workload::scan::spec::{DELAY_MAX_PAGES, READS_MAX, THREADS_MAX, parse_span_ns};
+use crate::workload::scan::{Refill, Touch, TouchOrder};
 
 /// Longest `sq_thread_idle`, in milliseconds.
-pub const SQPOLL_IDLE_MAX_MS: u32 = 3_600_000;
+const SQPOLL_IDLE_MAX_MS: u32 = 3_600_000;
+/// Highest number of a CPU.
+const CPU_MAX: u32 = 8191;
 
 /// How the values of one axis are read.
 pub trait Axis {
@@ -26,16 +32,6 @@ pub trait Axis {
 
 /// An axis whose values have names.
 pub struct Named<T>(PhantomData<T>);
-/// `window`.
-pub struct Window;
-/// `in_flight`.
-pub struct InFlight;
-/// `gap`.
-pub struct Gap;
-/// `cpus`.
-pub struct Cpus;
-/// `sqpoll_idle_ms`.
-pub struct SqpollIdle;
 
 impl<T: FromStr<Err = UnknownValue> + Clone> Axis for Named<T> {
     type Value = T;
@@ -45,9 +41,12 @@ impl<T: FromStr<Err = UnknownValue> + Clone> Axis for Named<T> {
     }
 }
 
-/// Axes that a function of the command line reads already.
+/// Axes whose values are read by a function.
 macro_rules! axis_by {
-    ($($name:ident: $value:ty = $read:expr;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $value:ty = $read:expr;)+) => { $(
+        $(#[$doc])*
+        pub struct $name;
+
         impl Axis for $name {
             type Value = $value;
 
@@ -58,15 +57,48 @@ macro_rules! axis_by {
     )+ };
 }
 axis_by! {
+    /// Pages fetched at once.
     Window: u32 = parse_window;
+    /// Batches in flight.
     InFlight: u32 = parse_in_flight;
+    /// Unwanted pages that a run may read through.
     Gap: u32 = parse_gap;
+    /// CPUs.
     Cpus: CpuList = str::parse::<CpuList>;
+    /// The poller's idle time.
     SqpollIdle: u32 = |text| parse_number("sqpoll_idle_ms", text, 1, SQPOLL_IDLE_MAX_MS);
+    /// The backends of a scan.
+    ScanBackend: EngineBackend = |text| parse_value::<BackendKind>(text).map(engine_backend);
+    /// Random reads.
+    Random: u64 = |text| reads("random", text);
+    /// Reads of a thread between two pauses.
+    Burst: u64 = |text| reads("burst", text);
+    /// Random reads in flight.
+    Depth: u32 = |text| parse_number("depth", text, 1, SLOTS_MAX);
+    /// Threads.
+    Threads: u32 = |text| parse_number("threads", text, 1, THREADS_MAX);
+    /// Bytes of a read.
+    BlockBytes: u32 = block_bytes;
+    /// A span of time, in nanoseconds.
+    Span: u64 = parse_span_ns;
+    /// Blocks that are delivered before one is touched.
+    DelayPages: u32 = |text| parse_number("delay_pages", text, 0, DELAY_MAX_PAGES);
+    /// CPU of the poller.
+    SqpollCpu: u32 = |text| parse_number("sqpoll_cpu", text, 0, CPU_MAX);
+}
+
+fn reads(axis: &str, text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|n| (1..=READS_MAX).contains(n));
+    number.ok_or_else(|| format!("{axis} '{text}' is out of range; a whole number from 1 to {READS_MAX}"))
+}
+
+fn block_bytes(text: &str) -> Result<u32, String> {
+    let bytes = text.parse::<u32>().ok().filter(|n| n.is_power_of_two() && (512..=1 << 20).contains(n));
+    bytes.ok_or_else(|| format!("block_bytes '{text}' is no block size; a power of two from 512 to 1048576"))
 }
 
 /// One value or a list of them, and no empty list.
-pub struct List<A: Axis>(pub Vec<A::Value>);
+pub struct List<A: Axis>(Vec<A::Value>);
 
 impl<'de, A: Axis> Deserialize<'de> for List<A> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -132,222 +164,198 @@ impl<A: Axis> Visitor<'_> for OneVisitor<A> {
     }
 }
 
-/// A table with a list for each axis of a query that it mentions, and some other keys.
-macro_rules! query_table {
-    ($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $type:ty),* $(,)? }) => {
+/// Everything that goes over all axes.
+macro_rules! all_axes {
+    ($($axis:ident: $value:ty),+ $(,)?) => {
+        /// Values on some axes.
+        #[derive(Default, Clone)]
+        pub struct Axes { $(
+            #[allow(missing_docs, reason = "the axis's name says it")]
+            pub $axis: Option<Vec<$value>>,
+        )+ }
+
+        /// Where a cell lies: `None` on the axes that it does not have.
+        #[derive(Debug, Default, Clone, PartialEq)]
+        pub struct Values { $(
+            #[allow(missing_docs, reason = "the axis's name says it")]
+            pub $axis: Option<$value>,
+        )+ }
+
+        impl Axes {
+            /// Whether no axis is mentioned.
+            pub fn is_empty(&self) -> bool {
+                true $(&& self.$axis.is_none())+
+            }
+
+            /// Whether an axis has more than one value.
+            pub fn has_lists(&self) -> bool {
+                false $(|| self.$axis.as_ref().is_some_and(|list| list.len() > 1))+
+            }
+
+            /// Whether a cell has, on every axis that is mentioned, one of the values.
+            pub fn matches(&self, cell: &Values) -> bool {
+                true $(&& self.$axis.as_ref().is_none_or(|list| cell.$axis.as_ref().is_some_and(|v| list.contains(v))))+
+            }
+
+            /// The cell with the first value of every axis that is mentioned; `None` where it does not have one of them.
+            pub fn moved(&self, cell: &Values) -> Option<Values> {
+                Some(Values { $(
+                    $axis: match (self.$axis.as_ref().and_then(|list| list.first()), &cell.$axis) {
+                        (Some(_), None) => return None,
+                        (Some(value), Some(_)) => Some(value.clone()),
+                        (None, value) => value.clone(),
+                    },
+                )+ })
+            }
+        }
+    };
+}
+all_axes! {
+    engine: EngineKind,
+    backend: EngineBackend,
+    direct: Direct,
+    cache: CacheState,
+    policy: PolicyKind,
+    window: u32,
+    submit: Submit,
+    in_flight: u32,
+    gap: u32,
+    pool: PoolKind,
+    delivery: Delivery,
+    cpus: CpuList,
+    sqpoll_idle_ms: u32,
+    random: u64,
+    depth: u32,
+    threads: u32,
+    block_bytes: u32,
+    refill: Refill,
+    wait: WaitMode,
+    think: u64,
+    pause: u64,
+    burst: u64,
+    touch: Touch,
+    touch_order: TouchOrder,
+    delay_pages: u32,
+    sqpoll_cpu: u32,
+}
+
+/// A table with a list for each axis that it mentions, and some other keys.
+macro_rules! table {
+    (
+        $(#[$doc:meta])*
+        $name:ident [$($axis:ident: $kind:ty),* $(,)?] { $($(#[$key_doc:meta])* $key:ident: $type:ty),* $(,)? }
+    ) => {
         $(#[$doc])*
         #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            engine: Option<List<Named<EngineKind>>>,
-            backend: Option<List<Named<EngineBackend>>>,
-            direct: Option<List<Named<Direct>>>,
-            cache: Option<List<Named<CacheState>>>,
-            policy: Option<List<Named<PolicyKind>>>,
-            window: Option<List<Window>>,
-            submit: Option<List<Named<Submit>>>,
-            in_flight: Option<List<InFlight>>,
-            gap: Option<List<Gap>>,
-            pool: Option<List<Named<PoolKind>>>,
-            delivery: Option<List<Named<Delivery>>>,
-            cpus: Option<List<Cpus>>,
-            sqpoll_idle_ms: Option<List<SqpollIdle>>,
+            $($axis: Option<List<$kind>>,)*
             $($(#[$key_doc])* pub $key: $type,)*
         }
 
         impl $name {
             /// The axes that are mentioned.
-            pub fn axes(&self) -> QueryAxes {
-                fn values<A: Axis>(list: &Option<List<A>>) -> Option<Vec<A::Value>> {
-                    list.as_ref().map(|list| list.0.clone())
-                }
-                QueryAxes {
-                    engine: values(&self.engine),
-                    backend: values(&self.backend),
-                    direct: values(&self.direct),
-                    cache: values(&self.cache),
-                    policy: values(&self.policy),
-                    window: values(&self.window),
-                    submit: values(&self.submit),
-                    in_flight: values(&self.in_flight),
-                    gap: values(&self.gap),
-                    pool: values(&self.pool),
-                    delivery: values(&self.delivery),
-                    cpus: values(&self.cpus),
-                    sqpoll_idle_ms: values(&self.sqpoll_idle_ms),
-                }
+            pub fn axes(&self) -> Axes {
+                Axes { $($axis: self.$axis.as_ref().map(|list| list.0.clone()),)* ..Axes::default() }
             }
         }
     };
 }
 
-query_table! {
-    /// `[[matrix]]`: a product of axes.
-    MatrixTable {
+table! {
+    /// `[[matrix]]`: a product of the axes of a query.
+    MatrixTable [
+        engine: Named<EngineKind>,
+        backend: Named<EngineBackend>,
+        direct: Named<Direct>,
+        cache: Named<CacheState>,
+        policy: Named<PolicyKind>,
+        window: Window,
+        submit: Named<Submit>,
+        in_flight: InFlight,
+        gap: Gap,
+        pool: Named<PoolKind>,
+        delivery: Named<Delivery>,
+        cpus: Cpus,
+        sqpoll_idle_ms: SqpollIdle,
+    ] {
         /// Another number of runs than the protocol's.
         runs: Option<toml::Spanned<u32>>,
     }
 }
-query_table! {
+table! {
+    /// `[[scan]]`: a product of the axes of a scan.
+    ScanTable [
+        backend: ScanBackend,
+        direct: Named<Direct>,
+        cache: Named<CacheState>,
+        window: Window,
+        submit: Named<Submit>,
+        in_flight: InFlight,
+        pool: Named<PoolKind>,
+        cpus: Cpus,
+        sqpoll_idle_ms: SqpollIdle,
+        random: Random,
+        depth: Depth,
+        threads: Threads,
+        block_bytes: BlockBytes,
+        refill: Named<Refill>,
+        wait: Named<WaitMode>,
+        think: Span,
+        pause: Span,
+        burst: Burst,
+        touch: Named<Touch>,
+        touch_order: Named<TouchOrder>,
+        delay_pages: DelayPages,
+        sqpoll_cpu: SqpollCpu,
+    ] {
+        /// Another number of runs than the protocol's.
+        runs: Option<toml::Spanned<u32>>,
+    }
+}
+macro_rules! pattern_table {
+    ($(#[$doc:meta])* $name:ident $keys:tt) => {
+        table! {
+            $(#[$doc])*
+            $name [
+                engine: Named<EngineKind>,
+                backend: Named<EngineBackend>,
+                direct: Named<Direct>,
+                cache: Named<CacheState>,
+                policy: Named<PolicyKind>,
+                window: Window,
+                submit: Named<Submit>,
+                in_flight: InFlight,
+                gap: Gap,
+                pool: Named<PoolKind>,
+                delivery: Named<Delivery>,
+                cpus: Cpus,
+                sqpoll_idle_ms: SqpollIdle,
+                random: Random,
+                depth: Depth,
+                threads: Threads,
+                block_bytes: BlockBytes,
+                refill: Named<Refill>,
+                wait: Named<WaitMode>,
+                think: Span,
+                pause: Span,
+                burst: Burst,
+                touch: Named<Touch>,
+                touch_order: Named<TouchOrder>,
+                delay_pages: DelayPages,
+                sqpoll_cpu: SqpollCpu,
+            ] $keys
+        }
+    };
+}
+pattern_table! {
     /// `[[exclude]]`: cells that are left out.
     ExcludeTable {
         /// Why.
         reason: String,
     }
 }
-query_table! {
+pattern_table! {
     /// A pattern inside of `[[ratio]]`.
     PatternTable {}
-}
-
-/// Values on some axes of a query.
-#[derive(Default, Clone)]
-pub struct QueryAxes {
-    engine: Option<Vec<EngineKind>>,
-    backend: Option<Vec<EngineBackend>>,
-    direct: Option<Vec<Direct>>,
-    cache: Option<Vec<CacheState>>,
-    policy: Option<Vec<PolicyKind>>,
-    window: Option<Vec<u32>>,
-    submit: Option<Vec<Submit>>,
-    in_flight: Option<Vec<u32>>,
-    gap: Option<Vec<u32>>,
-    pool: Option<Vec<PoolKind>>,
-    delivery: Option<Vec<Delivery>>,
-    /// Lists of CPUs.
-    pub cpus: Option<Vec<CpuList>>,
-    /// Idle times of a poller.
-    pub sqpoll_idle_ms: Option<Vec<u32>>,
-}
-
-/// Where a cell lies, the axes outside of [`Cell`] included.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Place {
-    /// The reader's and the engine's values.
-    pub cell: Cell,
-    /// The CPUs that the matrix names.
-    pub cpus: Option<CpuList>,
-    /// The poller's idle time.
-    pub sqpoll_idle_ms: u32,
-}
-
-impl Place {
-    /// The cell's name. CPUs are mentioned where the matrix names them, the idle time where it is not the usual one.
-    pub fn name(&self) -> String {
-        let mut name = self.cell.name();
-        if self.cell.backend == EngineBackend::UringSqpoll
-            && self.sqpoll_idle_ms != crate::experiment::spec::SQPOLL_IDLE_DEFAULT_MS
-        {
-            name.push_str(&format!("-idle{}ms", self.sqpoll_idle_ms));
-        }
-        if let Some(cpus) = &self.cpus {
-            name.push_str(&format!("-cpu{cpus}"));
-        }
-        name
-    }
-}
-
-impl QueryAxes {
-    /// The lists over those of `base`.
-    pub fn over(&self, base: &Matrix) -> Matrix {
-        fn or<T: Clone>(list: &Option<Vec<T>>, base: &[T]) -> Vec<T> {
-            list.clone().unwrap_or_else(|| base.to_vec())
-        }
-        Matrix {
-            engine: or(&self.engine, &base.engine),
-            backend: or(&self.backend, &base.backend),
-            direct: or(&self.direct, &base.direct),
-            cache: or(&self.cache, &base.cache),
-            policy: or(&self.policy, &base.policy),
-            window: or(&self.window, &base.window),
-            submit: or(&self.submit, &base.submit),
-            in_flight: or(&self.in_flight, &base.in_flight),
-            gap: or(&self.gap, &base.gap),
-            pool: or(&self.pool, &base.pool),
-            delivery: or(&self.delivery, &base.delivery),
-        }
-    }
-
-    /// Whether a cell has, on every axis that is mentioned, one of the values.
-    pub fn matches(&self, place: &Place) -> bool {
-        fn is<T: PartialEq>(list: &Option<Vec<T>>, value: &T) -> bool {
-            list.as_ref().is_none_or(|list| list.contains(value))
-        }
-        let cell = &place.cell;
-        is(&self.engine, &cell.engine)
-            && is(&self.backend, &cell.backend)
-            && is(&self.direct, &cell.direct)
-            && is(&self.cache, &cell.cache)
-            && is(&self.policy, &cell.policy)
-            && is(&self.window, &cell.window)
-            && is(&self.submit, &cell.submit)
-            && is(&self.in_flight, &cell.in_flight)
-            && is(&self.gap, &cell.gap)
-            && is(&self.pool, &cell.pool)
-            && is(&self.delivery, &cell.delivery)
-            && is(&self.sqpoll_idle_ms, &place.sqpoll_idle_ms)
-            && self.cpus.as_ref().is_none_or(|list| place.cpus.as_ref().is_some_and(|cpus| list.contains(cpus)))
-    }
-
-    /// The cell with the first value of every axis that is mentioned.
-    pub fn moved(&self, place: &Place) -> Place {
-        fn first<T: Clone>(list: &Option<Vec<T>>, value: T) -> T {
-            list.as_ref().and_then(|list| list.first().cloned()).unwrap_or(value)
-        }
-        let cell = place.cell;
-        Place {
-            cell: Cell {
-                engine: first(&self.engine, cell.engine),
-                backend: first(&self.backend, cell.backend),
-                direct: first(&self.direct, cell.direct),
-                cache: first(&self.cache, cell.cache),
-                policy: first(&self.policy, cell.policy),
-                window: first(&self.window, cell.window),
-                submit: first(&self.submit, cell.submit),
-                in_flight: first(&self.in_flight, cell.in_flight),
-                gap: first(&self.gap, cell.gap),
-                pool: first(&self.pool, cell.pool),
-                delivery: first(&self.delivery, cell.delivery),
-            },
-            cpus: first(&self.cpus.as_ref().map(|l| l.iter().cloned().map(Some).collect()), place.cpus.clone()),
-            sqpoll_idle_ms: first(&self.sqpoll_idle_ms, place.sqpoll_idle_ms),
-        }
-    }
-
-    /// Axes with more than one value.
-    pub fn has_lists(&self) -> bool {
-        fn many<T>(list: &Option<Vec<T>>) -> bool {
-            list.as_ref().is_some_and(|list| list.len() > 1)
-        }
-        many(&self.engine)
-            || many(&self.backend)
-            || many(&self.direct)
-            || many(&self.cache)
-            || many(&self.policy)
-            || many(&self.window)
-            || many(&self.submit)
-            || many(&self.in_flight)
-            || many(&self.gap)
-            || many(&self.pool)
-            || many(&self.delivery)
-            || many(&self.cpus)
-            || many(&self.sqpoll_idle_ms)
-    }
-
-    /// Whether no axis is mentioned.
-    pub fn is_empty(&self) -> bool {
-        self.engine.is_none()
-            && self.backend.is_none()
-            && self.direct.is_none()
-            && self.cache.is_none()
-            && self.policy.is_none()
-            && self.window.is_none()
-            && self.submit.is_none()
-            && self.in_flight.is_none()
-            && self.gap.is_none()
-            && self.pool.is_none()
-            && self.delivery.is_none()
-            && self.cpus.is_none()
-            && self.sqpoll_idle_ms.is_none()
-    }
 }

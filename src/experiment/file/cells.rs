@@ -1,18 +1,18 @@
-//! The cells of a query's experiment: products of axes, exclusions with their reasons, and baselines.
+//! The cells of an experiment: products of axes, exclusions with their reasons, and baselines.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::Spanned;
 
-use super::axes::{ExcludeTable, MatrixTable, Place, QueryAxes};
+use super::axes::{ExcludeTable, MatrixTable, PatternTable, ScanTable};
+use super::place::{self, Place};
 use super::{Fault, RatioTable};
-use crate::engine::EngineBackend;
 use crate::experiment::cpus::CpuList;
 use crate::experiment::definition::{Pair, Ratio};
-use crate::experiment::plan::{Cells, LeftOut, Matrix, expand};
+use crate::experiment::plan::{LeftOut, Matrix};
 use crate::experiment::record::CacheState;
-use crate::experiment::spec::{PlanCell, Point, SQPOLL_IDLE_DEFAULT_MS};
+use crate::experiment::spec::PlanCell;
 
 /// What all matrices of a file share.
 pub struct Common {
@@ -44,99 +44,112 @@ struct Candidate {
     runs: u32,
 }
 
+/// The tables of a file that make cells or choose among them.
+pub struct Tables<'a> {
+    /// `[[matrix]]`.
+    pub matrix: &'a [Spanned<MatrixTable>],
+    /// `[[scan]]`.
+    pub scan: &'a [Spanned<ScanTable>],
+    /// `[[exclude]]`.
+    pub exclude: &'a [Spanned<ExcludeTable>],
+    /// `[[ratio]]`.
+    pub ratio: &'a [Spanned<RatioTable>],
+}
+
 /// Resolves the tables of a file.
-pub fn resolve(
-    matrices: &[Spanned<MatrixTable>],
-    excludes: &[Spanned<ExcludeTable>],
-    ratios: &[Spanned<RatioTable>],
-    common: &Common,
-) -> Result<Resolved, Fault> {
-    if matrices.is_empty() {
-        return Err(Fault::new(None, "there is no [[matrix]], so there is nothing to run", MATRIX_HELP));
+pub fn resolve(tables: &Tables, common: &Common) -> Result<Resolved, Fault> {
+    let first = tables.matrix.first().map(Spanned::span).or_else(|| tables.scan.first().map(Spanned::span));
+    if first.is_none() {
+        return Err(Fault::new(
+            None,
+            "there is no [[matrix]] and no [[scan]], so there is nothing to run",
+            MATRIX_HELP,
+        ));
     }
     let mut left_out = Vec::new();
-    let mut candidates = candidates(matrices, common, &mut left_out)?;
+    let mut candidates = candidates(tables, common, &mut left_out)?;
     if candidates.is_empty() {
         let (what, why): (Vec<&str>, Vec<&str>) = left_out.iter().map(|l| (l.what.as_str(), l.why.as_str())).unzip();
         let what = format!("no combination of the matrix is possible: {}", what.join("; "));
-        return Err(Fault::new(Some(matrices[0].span()), what, why.join("; ")));
+        return Err(Fault::new(first, what, why.join("; ")));
     }
-    exclude(&mut candidates, excludes, &mut left_out)?;
+    exclude(&mut candidates, tables.exclude, &mut left_out)?;
     if candidates.is_empty() {
+        let span = tables.exclude.first().map(Spanned::span);
         let help = "take an [[exclude]] back, or widen the matrix";
-        return Err(Fault::new(
-            excludes.first().map(Spanned::span),
-            "every cell is excluded, so there is nothing to run",
-            help,
-        ));
+        return Err(Fault::new(span, "every cell is excluded, so there is nothing to run", help));
     }
-    let ratios = ratios.iter().map(|ratio| pairs(ratio, &candidates)).collect::<Result<_, _>>()?;
+    let ratios = tables.ratio.iter().map(|ratio| pairs(ratio, &candidates)).collect::<Result<_, _>>()?;
     let cells = candidates.into_iter().map(|candidate| {
-        let Place { cell, cpus, sqpoll_idle_ms } = candidate.place.clone();
+        let name = candidate.place.name();
+        let Place { point, cpus, sqpoll_idle_ms } = candidate.place;
         let cpus = cpus.or_else(|| common.cpus.clone());
-        PlanCell { name: candidate.place.name(), point: Point::Query(cell), runs: candidate.runs, cpus, sqpoll_idle_ms }
+        PlanCell { name, point, runs: candidate.runs, cpus, sqpoll_idle_ms }
     });
     Ok(Resolved { cells: cells.collect(), left_out, ratios })
 }
 
 const MATRIX_HELP: &str = "write for example:\n  [[matrix]]\n  engine = [\"turso\", \"sqlite\"]\n  window = [0, 32]";
 
-fn candidates(
-    matrices: &[Spanned<MatrixTable>],
-    common: &Common,
-    left_out: &mut Vec<LeftOut>,
-) -> Result<Vec<Candidate>, Fault> {
-    let mut candidates: Vec<Candidate> = Vec::new();
-    let mut seen: BTreeMap<String, (u32, Range<usize>)> = BTreeMap::new();
+fn candidates(tables: &Tables, common: &Common, left_out: &mut Vec<LeftOut>) -> Result<Vec<Candidate>, Fault> {
     let base = Matrix { cache: vec![common.cache], ..Matrix::default() };
-    for table in matrices {
+    let mut union = Union { common, candidates: Vec::new(), seen: BTreeMap::new() };
+    let mut leave_out = |refused: Vec<LeftOut>| {
+        for refused in refused {
+            if !left_out.contains(&refused) {
+                left_out.push(refused);
+            }
+        }
+    };
+    for table in tables.matrix {
         let matrix = table.get_ref();
-        let runs = match &matrix.runs {
-            None => common.runs,
+        let (places, refused) = place::of_query(&matrix.axes(), &base, common.path_is_utf8);
+        leave_out(refused);
+        union.add(places, matrix.runs.as_ref(), table.span())?;
+    }
+    for table in tables.scan {
+        let scan = table.get_ref();
+        let (places, refused) = place::of_scan(&scan.axes(), &base);
+        leave_out(refused);
+        union.add(places, scan.runs.as_ref(), table.span())?;
+    }
+    Ok(union.candidates)
+}
+
+/// The union of the products.
+struct Union<'a> {
+    common: &'a Common,
+    candidates: Vec<Candidate>,
+    /// Runs of each cell by its name.
+    seen: BTreeMap<String, u32>,
+}
+
+impl Union<'_> {
+    fn add(&mut self, places: Vec<Place>, own: Option<&Spanned<u32>>, span: Range<usize>) -> Result<(), Fault> {
+        let runs = match own {
+            None => self.common.runs,
             Some(runs) => {
                 let own = super::runs_of(*runs.get_ref())
                     .map_err(|what| Fault::new(Some(runs.span()), what, super::RUNS_HELP))?;
-                common.runs_max.map_or(own, |most| own.min(most))
+                self.common.runs_max.map_or(own, |most| own.min(most))
             }
         };
-        let axes = matrix.axes();
-        let product = expand(&[axes.over(&base)], common.path_is_utf8);
-        left_out.extend(product.left_out.iter().filter(|l| !left_out.contains(l)).cloned().collect::<Vec<_>>());
-        for place in places(&product, &axes) {
-            match seen.get(&place.name()) {
+        for place in places {
+            let name = place.name();
+            match self.seen.get(&name) {
                 None => {
-                    seen.insert(place.name(), (runs, table.span()));
-                    candidates.push(Candidate { place, runs });
+                    self.seen.insert(name, runs);
+                    self.candidates.push(Candidate { place, runs });
                 }
-                Some((other, _)) if *other != runs => {
-                    let what = format!(
-                        "{} is in an earlier matrix too, with {other} runs there and {runs} here",
-                        place.name()
-                    );
-                    return Err(Fault::new(Some(table.span()), what, "take it out of one of the two"));
+                Some(&other) if other != runs => {
+                    let what = format!("{name} is in an earlier table too, with {other} runs there and {runs} here");
+                    return Err(Fault::new(Some(span), what, "take it out of one of the two"));
                 }
                 Some(_) => {}
             }
         }
+        Ok(())
     }
-    Ok(candidates)
-}
-
-/// The product with the axes that are not the reader's.
-fn places(product: &Cells, axes: &QueryAxes) -> Vec<Place> {
-    let cpus: Vec<Option<CpuList>> =
-        axes.cpus.as_ref().map_or_else(|| vec![None], |list| list.iter().cloned().map(Some).collect());
-    let idles = axes.sqpoll_idle_ms.clone().unwrap_or_else(|| vec![SQPOLL_IDLE_DEFAULT_MS]);
-    let mut places = Vec::new();
-    for &cell in &product.cells {
-        // Without a poller its idle time does not matter.
-        let idles =
-            if cell.backend == EngineBackend::UringSqpoll { idles.as_slice() } else { &[SQPOLL_IDLE_DEFAULT_MS] };
-        for &sqpoll_idle_ms in idles {
-            places.extend(cpus.iter().map(|cpus| Place { cell, cpus: cpus.clone(), sqpoll_idle_ms }));
-        }
-    }
-    places
 }
 
 fn exclude(
@@ -157,7 +170,7 @@ fn exclude(
         }
         let mut hits = 0;
         for (candidate, excluded) in candidates.iter().zip(&mut excluded) {
-            if pattern.matches(&candidate.place) {
+            if pattern.matches(&candidate.place.values()) {
                 excluded.get_or_insert(number);
                 hits += 1;
             }
@@ -187,7 +200,7 @@ fn pairs(table: &Spanned<RatioTable>, candidates: &[Candidate]) -> Result<Ratio,
     let fault = |what: &str, help: &str| Err(Fault::new(Some(table.span()), what, help));
     let ratio = table.get_ref();
     let baseline = ratio.baseline.axes();
-    let of = ratio.of.as_ref().map(super::axes::PatternTable::axes).unwrap_or_default();
+    let of = ratio.of.as_ref().map(PatternTable::axes).unwrap_or_default();
     if baseline.is_empty() || baseline.has_lists() {
         return fault(
             "a baseline has one value on each axis that it names",
@@ -197,8 +210,8 @@ fn pairs(table: &Spanned<RatioTable>, candidates: &[Candidate]) -> Result<Ratio,
     let names: Vec<String> = candidates.iter().map(|candidate| candidate.place.name()).collect();
     let mut pairs = Vec::new();
     for (candidate, cell) in candidates.iter().zip(&names) {
-        let other = baseline.moved(&candidate.place).name();
-        if of.matches(&candidate.place) && other != *cell && names.contains(&other) {
+        let Some(other) = candidate.place.moved(&baseline).map(|place| place.name()) else { continue };
+        if of.matches(&candidate.place.values()) && other != *cell && names.contains(&other) {
             pairs.push(Pair { cell: cell.clone(), baseline: other });
         }
     }

@@ -93,6 +93,38 @@ fn cpus_and_the_idle_time_are_axes_and_in_the_name() {
 }
 
 #[test]
+fn scans_stand_beside_the_query_or_alone() {
+    let scans = "[[scan]]\nbackend = [\"uring\", \"uring-sqpoll\"]\nrandom = 1000\ndepth = [1, 8]\ncpus = \"0\"\n\
+                 [[scan]]\nrandom = 1000\ndepth = 8\nthreads = 2\ncpus = \"0,1\"\nruns = 3\n\
+                 [[exclude]]\nbackend = \"uring-sqpoll\"\ndepth = 1\nreason = \"r\"\n\
+                 [[ratio]]\ntitle = \"poller\"\nbaseline = { backend = \"uring\" }\n\
+                 [[ratio]]\ntitle = \"depth\"\nbaseline = { depth = 1 }\n";
+    let alone = at(&format!("name = \"s\"\nquestion = \"?\"\n{scans}")).unwrap();
+    assert_eq!(
+        names(&alone),
+        [
+            ("scan-uring-random-n1000-qd1-cpu0", 7),
+            ("scan-uring-random-n1000-qd8-cpu0", 7),
+            ("scan-uring-sqpoll-random-n1000-qd8-cpu0", 7),
+            ("scan-uring-random-n1000-qd8-t2-cpu0-1", 3),
+        ]
+    );
+    let pair = |cell: &str, baseline: &str| crate::experiment::definition::Pair {
+        cell: cell.into(),
+        baseline: baseline.into(),
+    };
+    assert_eq!(alone.ratios[0].pairs, [pair(names(&alone)[2].0, names(&alone)[1].0)]);
+    assert_eq!(alone.ratios[1].pairs, [pair(names(&alone)[1].0, names(&alone)[0].0)]);
+    let beside = with(&format!("[[matrix]]\nengine = \"sqlite\"\n{scans}")).unwrap();
+    assert_eq!(beside.cells.len(), 1 + 4);
+    let experiment = beside.experiment("x".into());
+    let asked: Vec<String> = experiment.cells.iter().map(|cell| experiment.asked(cell).query).collect();
+    assert_eq!(asked, ["q06", "scan", "scan", "scan", "scan"]);
+    let plan = Plan::of(&beside, &experiment);
+    assert_eq!((&plan.cells[1].axes["depth"], plan.cells[0].axes.get("depth")), (&1.into(), None));
+}
+
+#[test]
 fn the_command_line_goes_before_the_file() {
     let overrides = Overrides { runs: Some(2), scale: Some(Scale::new(0.01).unwrap()), database: None };
     let text = format!("{SMALL}[[matrix]]\nwindow = 0\nruns = 3\n[[matrix]]\nwindow = 8\nruns = 1\n[[matrix]]\n");
@@ -142,7 +174,7 @@ fn errors_name_the_line_and_the_nearest_known_value() {
         error("[[matrix]]\nwindow = []\n"),
         "e.toml, line 7: the list is empty, so there is nothing to run; name a value, or leave the axis out"
     );
-    assert_eq!(error(""), "e.toml: there is no [[matrix]], so there is nothing to run");
+    assert_eq!(error(""), "e.toml: there is no [[matrix]] and no [[scan]], so there is nothing to run");
     assert_eq!(
         error("[protocol]\nruns = 0\n[[matrix]]\n"),
         "e.toml, line 7: runs = 0 is out of range; a whole number from 1 to 10000"
@@ -170,7 +202,7 @@ fn errors_name_the_line_and_the_nearest_known_value() {
     );
     assert_eq!(
         error("[[matrix]]\nwindow = 0\nruns = 3\n[[matrix]]\nwindow = [0, 1]\n"),
-        "e.toml, line 9: turso-uring-w0 is in an earlier matrix too, with 3 runs there and 7 here"
+        "e.toml, line 9: turso-uring-w0 is in an earlier table too, with 3 runs there and 7 here"
     );
     assert_eq!(
         error("[[matrix]]\n[[ratio]]\ntitle = \"r\"\nbaseline = { window = 0 }\n"),
@@ -193,7 +225,17 @@ fn errors_name_the_line_and_the_nearest_known_value() {
     assert!(error("[[matrix\n").starts_with("e.toml, line 6: "));
     let unknown_workload = at(&SMALL.replace("\"query\"", "\"quary\"")).unwrap_err().to_string();
     assert_eq!(unknown_workload, "e.toml, line 4: unknown workload 'quary'; known: query; did you mean 'query'?");
-    assert!(at("name = \"x\"").unwrap_err().to_string().contains("no workload.kind"));
+    assert_eq!(
+        at("name = \"x\"\nquestion = \"?\"\n[[matrix]]\n").unwrap_err().to_string(),
+        "e.toml, line 3: there is no [workload], so the cells of this [[matrix]] ask nothing"
+    );
+    assert!(error("[[scan]]\nengine = \"turso\"\n").starts_with("e.toml, line 7: unknown key 'engine'"));
+    assert!(
+        error("[[scan]]\nbackend = \"builtin\"\n")
+            .starts_with("e.toml, line 7: unknown backend 'builtin'; known: pread,")
+    );
+    assert!(error("[[scan]]\nthink = \"2 us\"\n").starts_with("e.toml, line 7: '2 us' is no span of time"));
+    assert!(error("[[scan]]\nrandom = 0\n").starts_with("e.toml, line 7: random '0' is out of range"));
     assert!(at(&SMALL.replace("small", "../x")).unwrap_err().to_string().starts_with("e.toml, line 1: the name"));
 }
 
@@ -205,9 +247,19 @@ fn the_shipped_experiments_ask_what_they_say() {
     assert_eq!(readahead.ratios[0].pairs.len(), readahead.cells.len() - 2);
     assert_eq!(readahead.ratios[1].pairs.len(), 2 * 8);
     let sqpoll = shipped("sqpoll.toml");
-    assert_eq!((sqpoll.cells.len(), sqpoll.ratios[0].pairs.len(), sqpoll.ratios[1].pairs.len()), (8, 4, 4));
+    let of =
+        |definition: &Definition, prefix: &str| names(definition).iter().filter(|n| n.0.starts_with(prefix)).count();
+    // (a) 8; (b) 2 * 6 + 6 + 5; (c) 2 * 4; (d) a plain ring and four idle times.
+    assert_eq!((sqpoll.cells.len() - of(&sqpoll, "scan"), of(&sqpoll, "scan")), (8, 23 + 8 + 5));
+    let pairs: Vec<usize> = sqpoll.ratios.iter().map(|ratio| ratio.pairs.len()).collect();
+    // Each poller has a plain ring; each of two engines on two backends has one CPU; five depths have two threads.
+    assert_eq!(pairs, [4 + 12 + 4 + 4, 4, 5, 3]);
     let misses = shipped("cache-misses.toml");
-    assert_eq!(misses.cells.len(), 8 + 6 + 2);
+    assert_eq!((misses.cells.len() - of(&misses, "scan"), of(&misses, "scan")), (8 + 6 + 2, 12 + 6));
+    for definition in [&readahead, &sqpoll, &misses] {
+        let what = &definition.left_out;
+        assert!(what.iter().all(|left_out| left_out.why.contains("per-page cell again")), "{what:?}");
+    }
 }
 
 /// Every section of the published values can be asked for.

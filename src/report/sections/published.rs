@@ -158,7 +158,7 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
     }
     let mut table =
         Table::new(["published arm", "cell", "quantity", "published", "measured", "measured / published"], 3);
-    let mut missing: Vec<String> = Vec::new();
+    let (mut missing, mut alone): (Vec<String>, Vec<String>) = Default::default();
     for arm in &arms {
         let published = reference.values.get(arm.name);
         let cells: Vec<&Cell<'_>> = host.cells.iter().filter(|cell| is_query(cell) && (arm.matches)(cell)).collect();
@@ -169,7 +169,7 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
                 continue;
             };
             if cells.is_empty() {
-                table.row([arm.name, "no cell of this campaign", name, &shown, NULL, ""]);
+                alone.push(format!("{}.{name}: {shown}", arm.name));
             }
             for cell in &cells {
                 let number = quantity(cell, measured);
@@ -189,10 +189,10 @@ fn one(reference: &Reference, host: &Host<'_>) -> String {
     if reference.section == "article.sqpoll" {
         text.push_str(&sqpoll_ratio(&reference.values));
     }
-    let extra: Vec<String> = unmatched(reference, &arms);
-    if !extra.is_empty() {
-        text.push_str("Also published there:\n\n");
-        text.push_str(&list(extra));
+    alone.extend(unmatched(reference, &arms));
+    if !alone.is_empty() {
+        text.push_str("Also published there, and with no cell of this campaign to compare:\n\n");
+        text.push_str(&list(alone));
     }
     if !missing.is_empty() {
         text.push_str(&format!("Missing in the published values, so not compared: {}.\n\n", missing.join(", ")));
