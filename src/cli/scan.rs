@@ -170,7 +170,9 @@ fn cpu(text: &str) -> Result<u32, AxisError> {
 fn idle_ms(text: &str) -> Result<u32, String> {
     let ns = parse_span_ns(text)?;
     let ms = u32::try_from(ns / 1_000_000).ok().filter(|&ms| ms > 0 && ns.is_multiple_of(1_000_000));
-    ms.ok_or_else(|| format!("'{text}': sq_thread_idle counts whole milliseconds, and the kernel reads 0 as one second; 1ms or more"))
+    ms.ok_or_else(|| {
+        format!("'{text}': sq_thread_idle counts whole milliseconds, and the kernel reads 0 as one second; 1ms or more")
+    })
 }
 
 /// Scans and answers the exit code.

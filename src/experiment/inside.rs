@@ -46,7 +46,9 @@ fn text(error: impl std::error::Error + 'static) -> String {
 fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Result<(), String> {
     match (&spec.workload, spec.asked.engine) {
         (Workload::Query(asked), Some(engine)) => measure_query(spec, asked, engine, path, record),
-        (Workload::Query(_), None) => Err("a query, and no engine to answer it: the specification is broken".to_owned()),
+        (Workload::Query(_), None) => {
+            Err("a query, and no engine to answer it: the specification is broken".to_owned())
+        }
         (Workload::Scan, _) => scan::measure(spec, path, record),
     }
 }

@@ -249,8 +249,7 @@ pub struct Record {
 }
 
 /// Groups of a record whose quantities need a reason where they are `null`.
-const MEASURED_GROUPS: [&str; 8] =
-    ["effective", "times", "ring", "pages", "scan", "block", "hardware", "residency"];
+const MEASURED_GROUPS: [&str; 8] = ["effective", "times", "ring", "pages", "scan", "block", "hardware", "residency"];
 
 impl Record {
     /// A record of which nothing is known yet but what was asked.

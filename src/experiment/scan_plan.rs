@@ -194,7 +194,11 @@ fn product(matrix: &ScanMatrix) -> Vec<(BackendKind, ScanCell)> {
             set(&mut cell, value);
             cell
         };
-        cells.into_iter().flat_map(|cell| values.iter().map(move |value| (value, cell))).map(|(v, c)| with(v, c)).collect()
+        cells
+            .into_iter()
+            .flat_map(|cell| values.iter().map(move |value| (value, cell)))
+            .map(|(v, c)| with(v, c))
+            .collect()
     }
     let mut cells = vec![(BackendKind::Uring, ScanCell { reader: READER, axes: matrix.axes })];
     cells = cross(cells, &matrix.backend, |c, v| (c.0, c.1.reader.backend) = (v, engine_backend(v)));

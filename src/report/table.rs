@@ -115,7 +115,8 @@ impl Rows<'_> {
             self.add_reader_asked("pool     asked", |asked| asked.pool.to_string());
             self.add_in_force("pool", |r| r.effective.pool.map(|p| p.to_string()));
         }
-        if self.cells.iter().filter_map(|cell| cell.asked).any(|asked| asked.scan.is_none() || notes::has_reader(asked)) {
+        if self.cells.iter().filter_map(|cell| cell.asked).any(|asked| asked.scan.is_none() || notes::has_reader(asked))
+        {
             self.add_reader_asked("window, pages", |asked| asked.window.to_string());
         }
         for (_, label, value) in notes::QUIET_AXES {
@@ -196,8 +197,7 @@ impl Rows<'_> {
 
     fn counts(&mut self) {
         let cells = self.cells;
-        let has =
-            |count: Count| cells.iter().flat_map(|c| c.for_counts()).any(|r| count(r).is_some_and(|n| n > 0));
+        let has = |count: Count| cells.iter().flat_map(|c| c.for_counts()).any(|r| count(r).is_some_and(|n| n > 0));
         let short_reads: Count = |r| r.ring.short_reads;
         let preads: Count = |r| r.ring.pread_calls;
         let traced: Count = |r| r.ring.sqes_traced;

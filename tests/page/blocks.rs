@@ -77,8 +77,7 @@ fn every_backend_gives_the_bytes_and_counts_exactly() {
                 (65_536, 7, WaitMode::Sleep, PoolKind::Huge),
                 (1 << 20, 3, WaitMode::Spin, PoolKind::Normal),
             ] {
-                let config =
-                    ReaderConfig { backend, direct, pool, sqpoll_idle_ms: 10, ..ReaderConfig::default() };
+                let config = ReaderConfig { backend, direct, pool, sqpoll_idle_ms: 10, ..ReaderConfig::default() };
                 let Some(mut reader) = open(file.path(), block, slots, &config, proof.as_ref()) else { continue };
                 read_and_compare(&mut reader, block, &bytes, 500, slots as usize, wait);
                 let report = reader.report();

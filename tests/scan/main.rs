@@ -9,9 +9,7 @@ use ioscope::page::blocks::WaitMode;
 use ioscope::page::config::{BackendKind, Direct, ReaderConfig, Submit};
 use ioscope::page::direct::{DirectProof, prove};
 use ioscope::workload::scan::sample::{Sample, combine, compare};
-use ioscope::workload::scan::{
-    Prepared, Refill, ScanAxes, ScanError, ScanReport, ScanSpec, Touch, TouchOrder,
-};
+use ioscope::workload::scan::{Prepared, Refill, ScanAxes, ScanError, ScanReport, ScanSpec, Touch, TouchOrder};
 use tempfile::NamedTempFile;
 
 /// A file on the build's disk whose words are their places, scrambled.
@@ -116,7 +114,9 @@ fn a_file_read_in_order_is_read_whole_and_once() {
         let proof = proof_for(file.path());
         for &backend in BackendKind::ALL {
             for &direct in Direct::ALL {
-                for (window, submit, threads) in [(0, Submit::PerPage, 1), (32, Submit::PerPage, 2), (64, Submit::Coalesced, 1)] {
+                for (window, submit, threads) in
+                    [(0, Submit::PerPage, 1), (32, Submit::PerPage, 2), (64, Submit::Coalesced, 1)]
+                {
                     if (len / 4096) < threads as usize && threads > 1 {
                         continue;
                     }
@@ -140,7 +140,8 @@ fn a_probe_touches_every_line_of_every_page_in_its_order_of_delivery() {
     let (file, bytes) = file_of(4096 * 400);
     let proof = proof_for(file.path());
     // The probe loads the first word of each line.
-    let expected = bytes.chunks(64).fold(0_u64, |sum, line| sum.wrapping_add(u64::from_le_bytes(line[..8].try_into().unwrap())));
+    let expected =
+        bytes.chunks(64).fold(0_u64, |sum, line| sum.wrapping_add(u64::from_le_bytes(line[..8].try_into().unwrap())));
     for &backend in BackendKind::ALL {
         for touch in [Touch::Slot, Touch::Copy, Touch::Prefetch] {
             for (direct, order, delay, window, depth) in [
@@ -179,14 +180,7 @@ fn a_probe_touches_every_line_of_every_page_in_its_order_of_delivery() {
 #[test]
 fn bursts_and_think_time_are_as_many_and_as_long_as_asked() {
     let (file, _) = file_of(4096 * 100);
-    let axes = ScanAxes {
-        depth: 4,
-        threads: 2,
-        burst: 10,
-        pause_ns: 2_000_000,
-        think_ns: 50_000,
-        ..random(100)
-    };
+    let axes = ScanAxes { depth: 4, threads: 2, burst: 10, pause_ns: 2_000_000, think_ns: 50_000, ..random(100) };
     let Some(report) = scan(file.path(), &spec(BackendKind::Uring, Direct::Disabled, axes), None) else { return };
     let results = report.results(None);
     // Fifty reads of a thread are five bursts, with four pauses between them.

@@ -38,7 +38,9 @@ pub enum ScanError {
     #[error("{0}")]
     Config(String),
     /// The file holds nothing to read.
-    #[error("{path} holds {bytes} bytes, and a read takes {block_bytes}: there is nothing to read; choose another file or a smaller --block")]
+    #[error(
+        "{path} holds {bytes} bytes, and a read takes {block_bytes}: there is nothing to read; choose another file or a smaller --block"
+    )]
     Empty {
         /// The file.
         path: String,
@@ -48,7 +50,9 @@ pub enum ScanError {
         block_bytes: u32,
     },
     /// A read gave fewer bytes than the file had when the scan began.
-    #[error("the read of {expected} bytes at offset {offset} gave {got}: the file has become shorter while it was read")]
+    #[error(
+        "the read of {expected} bytes at offset {offset} gave {got}: the file has become shorter while it was read"
+    )]
     Short {
         /// Where.
         offset: u64,

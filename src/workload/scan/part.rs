@@ -36,13 +36,8 @@ pub struct Part {
 impl Part {
     /// For a scan of `total` blocks over all threads.
     pub fn new(axes: &ScanAxes, total: u64, clock: Option<FineClock>) -> Part {
-        let toucher = Toucher::new(
-            axes.touch,
-            axes.touch_order,
-            axes.block_bytes as usize,
-            axes.delay_pages as usize,
-            clock,
-        );
+        let toucher =
+            Toucher::new(axes.touch, axes.touch_order, axes.block_bytes as usize, axes.delay_pages as usize, clock);
         Part {
             ops: 0,
             bytes: 0,

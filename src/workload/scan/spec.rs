@@ -322,7 +322,9 @@ mod tests {
 
     #[test]
     fn spans_of_time() {
-        for (text, ns) in [("0", 0), ("0ms", 0), ("100ns", 100), ("2us", 2000), ("5ms", 5_000_000), ("60s", 60_000_000_000)] {
+        for (text, ns) in
+            [("0", 0), ("0ms", 0), ("100ns", 100), ("2us", 2000), ("5ms", 5_000_000), ("60s", 60_000_000_000)]
+        {
             assert_eq!(parse_span_ns(text), Ok(ns), "{text}");
             assert_eq!(parse_span_ns(&span_text(ns)), Ok(ns), "{text}");
         }
