@@ -7,6 +7,10 @@ use nix::sys::signal::Signal;
 use super::exit;
 use crate::dataset::DatasetError;
 use crate::experiment::error_line;
+use crate::experiment::file::FileError;
+use crate::experiment::folder::FolderError;
+use crate::experiment::merge::MergeError;
+use crate::experiment::sitting::SittingError;
 use crate::workload::database::DatabaseError;
 use crate::workload::query::QueryFileError;
 
@@ -36,6 +40,14 @@ pub fn report(error: &anyhow::Error) -> i32 {
     code
 }
 
+/// The folder named is wrong, or the system would not let us use it.
+fn folder_code(error: &FolderError) -> i32 {
+    match error {
+        FolderError::Io { .. } => exit::FAILED,
+        _ => exit::USAGE,
+    }
+}
+
 fn judge(error: &anyhow::Error) -> (i32, Option<String>) {
     if let Some(usage) = error.downcast_ref::<Usage>() {
         return (exit::USAGE, Some(usage.help.clone()));
@@ -45,6 +57,20 @@ fn judge(error: &anyhow::Error) -> (i32, Option<String>) {
     }
     if error.is::<QueryFileError>() {
         return (exit::USAGE, Some("give the path of a file with one SQL statement; tpch/queries has some".to_owned()));
+    }
+    if let Some(file) = error.downcast_ref::<FileError>() {
+        return (exit::USAGE, Some(file.help.clone()).filter(|help| !help.is_empty()));
+    }
+    if let Some(folder) = error.downcast_ref::<FolderError>() {
+        return (folder_code(folder), Some(folder.help().to_owned()));
+    }
+    if let Some(sitting) = error.downcast_ref::<SittingError>() {
+        let code = if let SittingError::Folder(folder) = sitting { folder_code(folder) } else { exit::USAGE };
+        return (code, Some(sitting.help().to_owned()));
+    }
+    if let Some(merge) = error.downcast_ref::<MergeError>() {
+        let code = if let MergeError::Folder(folder) = merge { folder_code(folder) } else { exit::USAGE };
+        return (code, Some(merge.help().to_owned()));
     }
     // Its texts say what to do.
     match error.downcast_ref::<DatasetError>() {

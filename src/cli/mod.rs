@@ -6,8 +6,10 @@ pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod json;
+pub mod merge;
 mod one_shot;
 pub mod query;
+pub mod run;
 pub mod scan;
 
 use std::ffi::OsString;
@@ -43,6 +45,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Query(Box<query::QueryArgs>),
+    Run(run::RunArgs),
+    Merge(merge::MergeArgs),
     Dataset(dataset::DatasetArgs),
     Doctor(doctor::DoctorArgs),
     Scan(Box<scan::ScanArgs>),
@@ -63,6 +67,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
     };
     let outcome = match &cli.command {
         Command::Query(args) => query::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),
         Command::Scan(args) => scan::run(args),

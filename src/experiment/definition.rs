@@ -10,7 +10,7 @@ use super::duration::Timeout;
 use super::plan::LeftOut;
 use super::record::CacheState;
 use super::schedule::Counters;
-use super::spec::{PlanCell, Workload};
+use super::spec::{Experiment, PlanCell, Workload};
 use crate::dataset::Scale;
 
 /// An experiment, resolved from its file: see [`super::file`] for the file.
@@ -30,6 +30,20 @@ pub struct Definition {
     pub left_out: Vec<LeftOut>,
     /// Which cells are set against which.
     pub ratios: Vec<Ratio>,
+}
+
+impl Definition {
+    /// The experiment on a database.
+    pub fn experiment(&self, database: PathBuf) -> Experiment {
+        Experiment {
+            name: self.about.name.clone(),
+            database,
+            workload: self.workload.clone(),
+            cells: self.cells.clone(),
+            counters: self.protocol.counters,
+            seed: self.protocol.seed,
+        }
+    }
 }
 
 /// What a reader has to know of an experiment.

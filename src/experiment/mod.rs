@@ -6,8 +6,12 @@ pub mod compose;
 pub mod cpus;
 pub mod definition;
 pub mod duration;
+pub mod estimate;
 pub mod file;
+pub mod folder;
 pub mod inside;
+pub mod made_with;
+pub mod merge;
 pub mod plan;
 pub mod random;
 pub mod record;
@@ -16,6 +20,7 @@ pub mod runner;
 pub mod scan_plan;
 pub mod schedule;
 pub mod signals;
+pub mod sitting;
 pub mod spec;
 
 /// An error and its causes as one line. Some errors quote their cause already: it is not repeated.

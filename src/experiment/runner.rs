@@ -3,7 +3,7 @@
 use std::io;
 
 use super::record::Record;
-use super::schedule::schedule;
+use super::schedule::{PlannedRun, schedule};
 use super::spec::{Experiment, RunSpec};
 
 /// Carries out one run. The real one starts a child process; tests use one that does not measure.
@@ -46,6 +46,16 @@ pub struct Finished {
 /// Makes all runs of an experiment, in its seeded order.
 pub fn run(experiment: &Experiment, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Finished {
     let planned = schedule(&experiment.runs(), experiment.counters, experiment.seed);
+    run_these(experiment, &planned, executor, observer)
+}
+
+/// Makes some runs of an experiment, in the order given.
+pub fn run_these(
+    experiment: &Experiment,
+    planned: &[PlannedRun],
+    executor: &mut dyn Executor,
+    observer: &mut dyn Observer,
+) -> Finished {
     let mut finished = Finished { records: Vec::new(), planned: planned.len(), interrupted: None, not_kept: None };
     for (number, run) in planned.iter().enumerate() {
         let spec = experiment.run_spec(*run);
