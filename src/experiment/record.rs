@@ -133,7 +133,8 @@ pub struct RingCounts {
     pub sqes_traced: Option<u64>,
     /// `io_uring_enter` calls.
     pub enter_calls: Option<u64>,
-    /// Of these, calls that woke a sleeping SQPOLL thread (`IORING_ENTER_SQ_WAKEUP`).
+    /// Of these, calls that woke a sleeping SQPOLL thread (`IORING_ENTER_SQ_WAKEUP`). The thread of a new ring sleeps
+    /// until its first read, so one is the least.
     #[serde(default)]
     pub wakeups: Option<u64>,
     /// CQEs reaped.

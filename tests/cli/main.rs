@@ -8,4 +8,5 @@ mod options;
 mod paths;
 mod privileges;
 mod results;
+mod scan;
 mod support;
