@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cells::AxisValues;
-use super::data::{AxisValue, FigureData, Mark};
+use super::data::{AxisValue, FigureData, Line, Mark};
 use super::error::FigureError;
 use super::quantity::drawable;
 use super::spec::{FigureSpec, Published, Reference};
@@ -32,7 +32,7 @@ pub(super) fn place(
         let quantity = reference.quantity.as_ref().and_then(|name| spec.y.iter().position(|y| y == name)).unwrap_or(0);
         let (x, at) = position(spec, reference, data)?;
         let series = match &reference.series {
-            None => None,
+            None => only_series(data, quantity),
             Some(name) => Some(series(spec, name, data)?),
         };
         let mark = Mark { x, at, quantity, ends: ends(spec, reference, file)?, label, text, series };
@@ -68,6 +68,16 @@ fn series(spec: &FigureSpec, name: &str, data: &FigureData) -> Result<usize, Fig
         let known: Vec<&str> = data.series.iter().map(|series| series.name.as_str()).collect();
         spec.error(format!("a `reference` has series `{name}`; there are {}", known.join("; ")))
     })
+}
+
+/// The series of a quantity, where there are several quantities and one series of this one.
+fn only_series(data: &FigureData, quantity: usize) -> Option<usize> {
+    let lines = || data.panels.iter().flat_map(|panel| &panel.lines);
+    let is_of = |line: &&Line| line.points.iter().any(|point| point.quantity == quantity);
+    let series = lines().find(is_of)?.series;
+    let is_only = lines().filter(is_of).all(|line| line.series == series);
+    let has_others = lines().any(|line| line.series != series);
+    (is_only && has_others).then_some(series)
 }
 
 fn panels(

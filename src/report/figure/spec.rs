@@ -167,6 +167,7 @@ pub struct Reference {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
     /// The name of the series, as in the legend, that it is to be compared with: it takes its colour, and among bars its place.
+    /// By default that of its quantity, where that has one series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
     /// The value of the panels' axis whose panel it belongs to; by default every panel.
