@@ -43,7 +43,7 @@ fn a_child_does_not_hold_the_lock() {
 #[test]
 fn a_record_that_cannot_be_written_leaves_nothing_of_itself() {
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: a_record_that_cannot_be_written_leaves_nothing_of_itself: no /dev/full");
+        crate::skipped!("a_record_that_cannot_be_written_leaves_nothing_of_itself: no /dev/full");
         return;
     }
     let mut log = RunLog { path: "/dev/full".into(), file: File::options().append(true).open("/dev/full").unwrap() };

@@ -82,7 +82,7 @@ fn the_poller_is_bound_where_it_was_asked_to_be_and_the_record_says_so() {
     assert_eq!(same.effective.cpus_allowed.as_deref(), Some("0"));
     assert_eq!(same.effective.sqpoll_cpus_allowed.as_deref(), Some("0"));
     if std::thread::available_parallelism().unwrap().get() < 2 {
-        eprintln!("SKIPPED: a poller on a second CPU: this machine has one");
+        ioscope::skipped!("a poller on a second CPU: this machine has one");
         return;
     }
     scan(&["--cpus", "0", "--sqpoll-cpu", "1", "--json", "other.jsonl"]).ok();

@@ -212,6 +212,12 @@ fn extra(study: &Study, arms: &[Arm<'_, '_>], published: Option<&Value>) -> Stri
         }
         Some(sentence(&arm.name, *window, *extra, wasted, sqes(&key).zip(sqes("window_0")).map(|(w, zero)| w - zero)))
     })));
+    if found.iter().any(|(_, _, _, wasted)| wasted.shares.iter().any(|share| share.kind == "interior")) {
+        text.push_str(
+            "Interior pages count as wasted where the engine, descending, had asked for them alone before the window came \
+             past.\n\n",
+        );
+    }
     text
 }
 
@@ -294,23 +300,14 @@ fn sentence(arm: &str, window: u64, extra: Option<f64>, wasted: &Wasted, publish
                 text.push_str(&format!(", {} more, which brought pages that were used", grouped(more.unsigned_abs())))
             }
         }
-        match published_extra {
-            Some(published) => {
-                text.push_str(&format!(
-                    " (published: {}, a difference of {})",
-                    signed(published),
-                    signed(extra - published)
-                ));
-            }
-            None => {}
+        if let Some(published) = published_extra {
+            text.push_str(&format!(
+                " (published: {}, a difference of {})",
+                signed(published),
+                signed(extra - published)
+            ));
         }
         text.push('.');
-    }
-    if wasted.shares.iter().any(|share| share.kind == "interior") {
-        text.push_str(
-            " Interior pages count as wasted where the engine, descending, had asked for them alone before the window \
-             came past.",
-        );
     }
     text
 }
