@@ -1,6 +1,7 @@
 //! Numbers and verdicts as a report writes them.
 
 use super::grid::grouped;
+use super::markdown::plural;
 use super::statistics::{Interval, Ratio, SAMPLES_MIN, Summary, Verdict};
 
 /// What stands for "not measured".
@@ -69,10 +70,7 @@ pub fn verdict(ratio: &Ratio) -> String {
         Verdict::Resolved => "resolved: higher".to_owned(),
         Verdict::NotResolved { runs_needed: Some(runs) } => {
             let more = runs.saturating_sub(ratio.pairs).max(1);
-            format!(
-                "not resolved: about {} more runs of each would resolve it, if the ratio stays",
-                grouped(more as u64)
-            )
+            format!("not resolved: about {} of each would resolve it, if the ratio stays", plural(more, "more run"))
         }
         Verdict::NotResolved { runs_needed: None } => {
             "not resolved, and no reasonable number of runs would resolve it".to_owned()

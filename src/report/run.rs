@@ -150,9 +150,12 @@ impl Run {
             "sqpoll_work_percent" => &["sqpoll_work_s", "sqpoll_s"],
             _ => &[],
         };
-        std::iter::once(&leaf)
-            .chain(sources)
-            .find_map(|name| self.reasons.get(*name))
+        // Where a whole group is null its own name has the reason: `latency` for latency.p50_us, `touch` for touch_...
+        let groups = name.rsplit('.').skip(1).chain(leaf.split_once('_').map(|(group, _)| group));
+        std::iter::once(leaf)
+            .chain(sources.iter().copied())
+            .chain(groups)
+            .find_map(|name| self.reasons.get(name))
             .map_or("the record gives no reason", String::as_str)
     }
 
@@ -223,12 +226,16 @@ mod tests {
         record.block.bios_merged = Some(150);
         record.pages.pages_wasted_ranges = Some(vec![5, 2, 1, 1]);
         record.explain(&["wall_s"], "no clock");
+        record.explain(&["latency"], "in order");
+        record.explain(&["touch"], "no probe");
         let run = Run::parse(serde_json::to_string(&record).unwrap().as_bytes()).unwrap();
         assert_eq!((run.cell.as_str(), run.run, run.counted), ("sqlite-uring-w32", 1, false));
         assert_eq!(run.number("cpu_s"), Some(3.75));
         assert_eq!(run.number("times.user_s"), Some(1.5));
         assert_eq!(run.number("merged_percent"), Some(75.0));
         assert_eq!((run.number("wall_s"), run.reason("wall_s")), (None, "no clock"));
+        assert_eq!((run.reason("latency.p50_us"), run.reason("touch_ns_per_line_p50")), ("in order", "no probe"));
+        assert_eq!(run.reason("pages_asked"), "the record gives no reason");
         assert_eq!(run.asked("window"), Some("32"));
         assert_eq!(run.asked("cpus"), None);
         assert_eq!(run.wasted, Some(vec![5..7, 8..9]));

@@ -25,7 +25,7 @@ pub fn section(host: &Host<'_>, seed: u64) -> String {
     match host.environment.and_then(|environment| environment.hypervisor.as_deref()) {
         Some("none") => text.push_str("The machine is not virtual, so no host copies the data on its way to the disk's driver.\n\n"),
         Some(hypervisor) => text.push_str(&format!(
-            "Confounder: this machine is virtual ({}). The host moves the data of a virtual disk with its own CPUs and may leave \
+            "Confounder: this machine is virtual (hypervisor {}). The host moves the data of a virtual disk with its own CPUs and may leave \
              lines in a cache that guest and host share; a direct read is then not as cold as a device's own DMA makes it. \
              That cannot be told apart from inside the guest.\n\n",
             one_line(hypervisor)

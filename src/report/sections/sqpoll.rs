@@ -36,8 +36,13 @@ pub fn guide(host: &Host<'_>, seed: u64) -> String {
          below 1 SQPOLL is faster, or cheaper.\n\n",
     );
     text.push_str(&table(&same));
-    let mut by_cpus: BTreeMap<&str, Vec<&Pair<'_, '_>>> = BTreeMap::new();
-    same.iter().for_each(|pair| by_cpus.entry(&pair.cpus).or_default().push(pair));
+    let mut by_cpus: Vec<(&str, Vec<&Pair<'_, '_>>)> = Vec::new();
+    for pair in same {
+        match by_cpus.iter_mut().find(|(cpus, _)| *cpus == pair.cpus) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => by_cpus.push((&pair.cpus, vec![pair])),
+        }
+    }
     for (cpus, pairs) in by_cpus {
         text.push_str(&format!("{}\n\n", sentences(cpus, &pairs)));
     }
@@ -165,9 +170,12 @@ fn sentences(cpus: &str, pairs: &[&Pair<'_, '_>]) -> String {
     }
     let both = faster.iter().filter(|name| cheaper.contains(name)).count();
     text.push_str(match (faster.len(), both) {
+        (0, _) if open > 0 => " **Here no gain of SQPOLL is shown.**",
         (0, _) => " **Here SQPOLL does not pay in any cell that was measured.**",
         (fast, both) if fast == total && both == total => " **Here SQPOLL pays: it is faster and takes less CPU time.**",
-        (_, 0) => " **Here SQPOLL buys wall time, where it does, with CPU time; it pays only where a CPU would else be idle.**",
+        (_, 0) => {
+            " **Here SQPOLL buys wall time, where it does, with CPU time; it pays only where a CPU would else be idle.**"
+        }
         _ => " **Here SQPOLL pays in some of the cells: those named as faster.**",
     });
     text
