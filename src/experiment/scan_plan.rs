@@ -179,13 +179,11 @@ pub fn expand(matrix: &ScanMatrix) -> (Vec<ScanCell>, Vec<LeftOut>) {
             cell.axes.check(backend).err().map(|error| error.to_string())
         };
         match refusal {
-            Some(why) => {
-                if !left_out.iter().any(|known: &LeftOut| known.why == why) {
-                    left_out.push(LeftOut { what: cell.name(), why });
-                }
+            Some(why) if !left_out.iter().any(|known: &LeftOut| known.why == why) => {
+                left_out.push(LeftOut { what: cell.name(), why });
             }
             None if names.insert(cell.name()) => cells.push(cell),
-            None => {}
+            Some(_) | None => {}
         }
     }
     (cells, left_out)
