@@ -1,6 +1,7 @@
 //! Each run in a fresh child process of this program: started, watched, and its record collected.
 
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -67,6 +68,7 @@ impl ChildExecutor {
             .map_err(|e| failed("cannot write the run's specification", e.into()))?;
         let started = Instant::now();
         let mut child = Command::new(&self.program)
+            .arg0("ioscope")
             .args(&self.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

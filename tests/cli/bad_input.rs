@@ -211,7 +211,7 @@ fn a_database_that_may_not_be_read_is_refused() {
     let folder = Folder::new();
     folder.file("q.sql", SUM_SQL);
     let database = folder.database("x.db", 4096);
-    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&database).is_ok() {
         ioscope::skipped!("a_database_that_may_not_be_read_is_refused: root may read everything");
         return;

@@ -1,6 +1,5 @@
 //! Runs that hang, crash or are interrupted.
 
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -126,5 +125,4 @@ fn a_run_does_not_outlive_its_runner() {
     runner.kill().unwrap();
     runner.wait().unwrap();
     wait_for("the end of the orphaned run", || is_gone(run).then_some(()));
-    assert!(Path::new("/proc/self").exists());
 }

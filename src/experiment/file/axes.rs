@@ -12,7 +12,7 @@ use crate::experiment::plan::{parse_gap, parse_in_flight, parse_number, parse_va
 use crate::experiment::record::CacheState;
 use crate::experiment::scan_plan::engine_backend;
 use crate::page::blocks::{SLOTS_MAX, WaitMode};
-use crate::page::config::{BackendKind, Direct, PolicyKind, PoolKind, Submit, UnknownValue};
+use crate::page::config::{BackendKind, Delivery, Direct, PolicyKind, PoolKind, Submit, UnknownValue};
 use crate::workload::scan::spec::{DELAY_MAX_PAGES, READS_MAX, THREADS_MAX, parse_span_ns};
 use crate::workload::scan::{Refill, Touch, TouchOrder};
 
@@ -221,6 +221,7 @@ all_axes! {
     in_flight: u32,
     gap: u32,
     pool: PoolKind,
+    delivery: Delivery,
     cpus: CpuList,
     sqpoll_idle_ms: u32,
     random: u64,
@@ -275,6 +276,7 @@ table! {
         in_flight: InFlight,
         gap: Gap,
         pool: Named<PoolKind>,
+        delivery: Named<Delivery>,
         cpus: Cpus,
         sqpoll_idle_ms: SqpollIdle,
     ] {
@@ -327,6 +329,7 @@ macro_rules! pattern_table {
                 in_flight: InFlight,
                 gap: Gap,
                 pool: Named<PoolKind>,
+                delivery: Named<Delivery>,
                 cpus: Cpus,
                 sqpoll_idle_ms: SqpollIdle,
                 random: Random,

@@ -35,6 +35,7 @@ pub fn of_query(axes: &Axes, base: &Matrix, path_is_utf8: bool) -> (Vec<Place>, 
         in_flight: or(&axes.in_flight, &base.in_flight),
         gap: or(&axes.gap, &base.gap),
         pool: or(&axes.pool, &base.pool),
+        delivery: or(&axes.delivery, &base.delivery),
     };
     let Cells { cells, left_out } = expand(&[matrix], path_is_utf8);
     (cells.into_iter().flat_map(|cell| places(Point::Query(cell), axes)).collect(), left_out)
@@ -140,7 +141,8 @@ impl Place {
         };
         match &self.point {
             Point::Query(cell) => {
-                Values { engine: Some(cell.engine), policy: Some(cell.policy), gap: Some(cell.gap), ..common }
+                let (engine, policy) = (Some(cell.engine), Some(cell.policy));
+                Values { engine, policy, gap: Some(cell.gap), delivery: Some(cell.delivery), ..common }
             }
             Point::Scan(ScanCell { axes, .. }) => Values {
                 random: axes.random,
@@ -176,6 +178,7 @@ impl Place {
             in_flight: values.in_flight?,
             gap: values.gap.unwrap_or(old.gap),
             pool: values.pool?,
+            delivery: values.delivery.unwrap_or(old.delivery),
         };
         let point = match &self.point {
             Point::Query(_) => Point::Query(reader),
