@@ -179,12 +179,12 @@ pub fn expand(matrix: &ScanMatrix) -> (Vec<ScanCell>, Vec<LeftOut>) {
         } else {
             cell.axes.check(backend).err().map(|error| error.to_string())
         };
-        match refusal {
-            Some(why) if !left_out.iter().any(|known: &LeftOut| known.why == why) => {
+        if let Some(why) = refusal {
+            if !left_out.iter().any(|known: &LeftOut| known.why == why) {
                 left_out.push(LeftOut { what: cell.name(), why });
             }
-            None if names.insert(cell.name()) => cells.push(cell),
-            Some(_) | None => {}
+        } else if names.insert(cell.name()) {
+            cells.push(cell);
         }
     }
     (cells, left_out)
