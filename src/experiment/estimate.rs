@@ -8,11 +8,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::plan::Cell;
 use super::record::{CacheState, Record};
 use super::scan_plan::ScanCell;
 use super::schedule::PlannedRun;
 use super::spec::{Experiment, PlanCell, Point};
-use crate::page::config::Direct;
+use crate::engine::EngineBackend;
+use crate::page::config::{Direct, Submit};
 
 /// Starting and ending a process and reading the environment, in seconds.
 const PROCESS_S: f64 = 0.15;
@@ -103,12 +105,21 @@ fn model(cell: &PlanCell, database_bytes: u64) -> f64 {
     let gib = database_bytes as f64 / GIB;
     let waits = match (point.direct, point.cache) {
         (Direct::Required, _) if point.has_reader() => {
-            database_bytes as f64 / PAGE_BYTES / f64::from(point.window + 1) * READ_S
+            database_bytes as f64 / PAGE_BYTES / pages_at_once(point) * READ_S
         }
         (_, CacheState::Cold) => 0.3 * gib,
         (_, CacheState::Warm) => 0.0,
     };
     around(database_bytes) + QUERY_S_PER_GIB * gib + waits
+}
+
+/// Pages that come with one wait for the device.
+fn pages_at_once(reader: &Cell) -> f64 {
+    match (reader.backend, reader.submit) {
+        // Each read is waited for, whatever the window.
+        (EngineBackend::Pread, Submit::PerPage) => 1.0,
+        _ => f64::from(reader.window + 1),
+    }
 }
 
 /// Random reads are waited for one after the other, as many at once as are in flight; a file in order is read as fast as
@@ -128,7 +139,7 @@ fn scan_model(scan: &ScanCell, database_bytes: u64) -> f64 {
         }
         None => {
             let pages = database_bytes as f64 / f64::from(axes.block_bytes.max(1));
-            pages * (READ_S / f64::from(scan.reader.window + 1) + think) + 0.3 * database_bytes as f64 / GIB
+            pages * (READ_S / pages_at_once(&scan.reader) + think) + 0.3 * database_bytes as f64 / GIB
         }
     };
     around(database_bytes) + reads_s

@@ -255,7 +255,7 @@ macro_rules! table {
 
         impl $name {
             /// The axes that are mentioned.
-            #[allow(clippy::needless_update, reason = "not every table has all axes")]
+            #[allow(clippy::needless_update, reason = "some tables have every axis")]
             pub fn axes(&self) -> Axes {
                 Axes { $($axis: self.$axis.as_ref().map(|list| list.0.clone()),)* ..Axes::default() }
             }

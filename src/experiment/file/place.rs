@@ -140,13 +140,10 @@ impl Place {
             ..Values::default()
         };
         match &self.point {
-            Point::Query(cell) => Values {
-                engine: Some(cell.engine),
-                policy: Some(cell.policy),
-                gap: Some(cell.gap),
-                delivery: Some(cell.delivery),
-                ..common
-            },
+            Point::Query(cell) => {
+                let (engine, policy) = (Some(cell.engine), Some(cell.policy));
+                Values { engine, policy, gap: Some(cell.gap), delivery: Some(cell.delivery), ..common }
+            }
             Point::Scan(ScanCell { axes, .. }) => Values {
                 random: axes.random,
                 depth: Some(axes.depth),

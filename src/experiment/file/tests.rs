@@ -255,7 +255,7 @@ fn the_shipped_experiments_ask_what_they_say() {
     // Each poller has a plain ring; each of two engines on two backends has one CPU; five depths have two threads.
     assert_eq!(pairs, [4 + 12 + 4 + 4, 4, 5, 3]);
     let misses = shipped("cache-misses.toml");
-    assert_eq!((misses.cells.len() - of(&misses, "scan"), of(&misses, "scan")), (8 + 6 + 2, 12 + 6));
+    assert_eq!((misses.cells.len() - of(&misses, "scan"), of(&misses, "scan")), (8 + 2 + 6 + 2, 12 + 6));
     for definition in [&readahead, &sqpoll, &misses] {
         let what = &definition.left_out;
         assert!(what.iter().all(|left_out| left_out.why.contains("per-page cell again")), "{what:?}");
