@@ -19,7 +19,7 @@ use crate::experiment::plan::{
 use crate::experiment::record::CacheState;
 use crate::experiment::schedule::Counters;
 use crate::experiment::spec::{Experiment, PlanCell, Point, Workload};
-use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
+use crate::page::config::{Delivery, Direct, PolicyKind, PoolKind, Submit};
 use crate::workload::database;
 use crate::workload::query::Query;
 
@@ -78,6 +78,9 @@ pub struct QueryArgs {
     /// normal, huge: memory behind the reader's frames
     #[arg(long, value_name = "LIST", default_value = "normal", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<PoolKind>)]
     pool: Vec<PoolKind>,
+    /// copy: into the engine's buffer; zero-copy: lent where it lies (SQLite, pages read ahead)
+    #[arg(long, value_name = "LIST", default_value = "copy", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<Delivery>)]
+    delivery: Vec<Delivery>,
     /// sequential: which pages are read ahead
     #[arg(long, value_name = "LIST", default_value = "sequential", help_heading = CELLS, value_delimiter = ',', value_parser = parse_value::<PolicyKind>)]
     policy: Vec<PolicyKind>,
@@ -168,6 +171,7 @@ fn cells(args: &QueryArgs, database: &Path) -> anyhow::Result<Vec<Cell>> {
         in_flight: args.in_flight.clone(),
         gap: args.gap.clone(),
         pool: args.pool.clone(),
+        delivery: args.delivery.clone(),
     };
     let mut matrices = Vec::new();
     for text in &args.cell {

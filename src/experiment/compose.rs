@@ -4,7 +4,7 @@ use super::cpus::CpuList;
 use super::record::{Asked, Record};
 use crate::engine::{EngineBackend, EngineReport};
 use crate::measure::Measured;
-use crate::page::config::{Direct, PoolKind};
+use crate::page::config::{Delivery, Direct, PoolKind};
 use crate::page::report::ReaderReport;
 use crate::workload::scan::ScanReport;
 
@@ -13,7 +13,9 @@ const NO_RING: &str = "pread has no ring";
 const NO_POLLER: &str = "no SQPOLL thread";
 
 /// Leaves that only ioscope's reader can fill.
-const READER_LEAVES: [&str; 23] = [
+const READER_LEAVES: [&str; 25] = [
+    "delivery",
+    "pages_lent",
     "backend",
     "direct",
     "direct_proof",
@@ -133,6 +135,8 @@ fn reader_report(record: &mut Record, reader: ReaderReport) {
     effective.alignment_bytes = Some(reader.alignment_bytes);
     let all_huge = reader.pool_bytes > 0 && reader.pool_huge_bytes >= reader.pool_bytes;
     effective.pool = Some(if all_huge { PoolKind::Huge } else { PoolKind::Normal });
+    effective.delivery = Some(if reader.pages_lent > 0 { Delivery::ZeroCopy } else { Delivery::Copy });
+    effective.pages_lent = Some(reader.pages_lent);
     effective.pool_bytes = Some(reader.pool_bytes);
     effective.pool_huge_bytes = Some(reader.pool_huge_bytes);
     effective.ring_flags = reader.ring_flags;

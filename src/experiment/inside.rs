@@ -185,6 +185,7 @@ fn reader_config(asked: &Asked, cpus: Option<&CpuList>) -> ReaderConfig {
         in_flight: asked.in_flight,
         gap: asked.gap,
         pool: asked.pool,
+        delivery: asked.delivery,
         sqpoll_cpu: compose::poller_cpu(asked, cpus),
         sqpoll_idle_ms: asked.sqpoll_idle_ms,
     }

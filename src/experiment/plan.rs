@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crate::engine::{EngineBackend, EngineKind};
 use crate::experiment::record::CacheState;
 use crate::page::config::{
-    Direct, GAP_MAX_PAGES, IN_FLIGHT_MAX, PolicyKind, PoolKind, Submit, UnknownValue, WINDOW_MAX_PAGES,
+    Delivery, Direct, GAP_MAX_PAGES, IN_FLIGHT_MAX, PolicyKind, PoolKind, Submit, UnknownValue, WINDOW_MAX_PAGES,
 };
 
 /// The values asked for on each axis, in the order in which cells are to be listed.
@@ -31,6 +31,8 @@ pub struct Matrix {
     pub gap: Vec<u32>,
     /// The memory behind the frames.
     pub pool: Vec<PoolKind>,
+    /// How a page comes to the engine.
+    pub delivery: Vec<Delivery>,
 }
 
 impl Default for Matrix {
@@ -46,6 +48,7 @@ impl Default for Matrix {
             in_flight: vec![DEFAULT.in_flight],
             gap: vec![DEFAULT.gap],
             pool: vec![DEFAULT.pool],
+            delivery: vec![DEFAULT.delivery],
         }
     }
 }
@@ -62,6 +65,7 @@ const DEFAULT: Cell = Cell {
     in_flight: 4,
     gap: 8,
     pool: PoolKind::Normal,
+    delivery: Delivery::Copy,
 };
 
 /// One combination of values.
@@ -87,6 +91,8 @@ pub struct Cell {
     pub gap: u32,
     /// The memory behind the frames.
     pub pool: PoolKind,
+    /// How a page comes to the engine.
+    pub delivery: Delivery,
 }
 
 impl Cell {
@@ -121,6 +127,9 @@ impl Cell {
                 if self.pool != DEFAULT.pool {
                     add(self.pool.to_string());
                 }
+                if self.delivery != DEFAULT.delivery {
+                    add(self.delivery.to_string());
+                }
             }
         }
         if self.cache != DEFAULT.cache {
@@ -132,6 +141,16 @@ impl Cell {
     /// Why this combination makes no sense: what is combined, and the reason.
     fn refusal(&self, path_is_utf8: bool) -> Option<LeftOut> {
         let left_out = |what: String, why: &str| Some(LeftOut { what, why: why.to_owned() });
+        if self.engine == EngineKind::Turso
+            && self.delivery == Delivery::ZeroCopy
+            && self.has_reader()
+            && self.window > 0
+        {
+            return left_out(
+                "turso x zero-copy".to_owned(),
+                "Turso reads into buffers of its own, so that pages are always copied to it",
+            );
+        }
         if self.engine == EngineKind::Sqlite && self.backend == EngineBackend::BuiltinUring {
             return left_out(
                 format!("{} x {}", self.engine, self.backend),
@@ -173,6 +192,7 @@ impl Cell {
             self.in_flight = first(&matrix.in_flight, self.in_flight);
             self.gap = first(&matrix.gap, self.gap);
             self.pool = first(&matrix.pool, self.pool);
+            self.delivery = first(&matrix.delivery, self.delivery);
         }
         self
     }
@@ -241,7 +261,8 @@ fn product(matrix: &Matrix) -> Vec<Cell> {
     cells = cross(cells, &matrix.submit, |c, v| c.submit = v);
     cells = cross(cells, &matrix.in_flight, |c, v| c.in_flight = v);
     cells = cross(cells, &matrix.gap, |c, v| c.gap = v);
-    cross(cells, &matrix.pool, |c, v| c.pool = v)
+    cells = cross(cells, &matrix.pool, |c, v| c.pool = v);
+    cross(cells, &matrix.delivery, |c, v| c.delivery = v)
 }
 
 /// Why a value on an axis is refused.
@@ -303,7 +324,7 @@ pub fn parse_gap(text: &str) -> Result<u32, AxisError> {
 }
 
 /// The axes of a matrix, as flags name them.
-pub const AXES: &str = "engine, backend, direct, cache, policy, window, submit, in-flight, gap, pool";
+pub const AXES: &str = "engine, backend, direct, cache, policy, window, submit, in-flight, gap, pool, delivery";
 
 impl Matrix {
     /// A copy of this matrix with some axes replaced: `text` is like `backend=builtin cache=cold,warm`.
@@ -325,6 +346,7 @@ impl Matrix {
                 "in-flight" => matrix.in_flight = list(values, parse_in_flight)?,
                 "gap" => matrix.gap = list(values, parse_gap)?,
                 "pool" => matrix.pool = list(values, parse_value)?,
+                "delivery" => matrix.delivery = list(values, parse_value)?,
                 unknown => {
                     let source = UnknownValue { axis: "axis", value: unknown.to_owned(), known: AXES.to_owned() };
                     return Err(AxisError::Unknown { suggestion: nearest(unknown, AXES.split(", ")), source });

@@ -102,7 +102,7 @@ prop_compose! {
         gap in proptest::collection::vec(0u32..=32, 1..3),
         pool in subsequence(PoolKind::ALL.to_vec(), 1..=2),
     ) -> Matrix {
-        Matrix { engine, backend, direct, cache, policy: vec![PolicyKind::Sequential], window, submit, in_flight, gap, pool }
+        Matrix { engine, backend, direct, cache, policy: vec![PolicyKind::Sequential], window, submit, in_flight, gap, pool, delivery: vec![crate::page::config::Delivery::Copy] }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{EngineBackend, EngineKind};
 use crate::measure::environment::Environment;
-use crate::page::config::{Direct, PolicyKind, PoolKind, Submit};
+use crate::page::config::{Delivery, Direct, PolicyKind, PoolKind, Submit};
 use crate::workload::scan::{ScanAxes, ScanResults};
 
 /// Version of the record's layout, written into each.
@@ -36,6 +36,8 @@ pub struct Asked {
     pub gap: u32,
     /// The memory behind the frames.
     pub pool: PoolKind,
+    /// How a page comes to the engine.
+    pub delivery: Delivery,
     /// State of the page cache at the start.
     pub cache: CacheState,
     /// CPUs that the whole process, and with SQPOLL the poller, is confined to (a list as in `taskset -c`).
@@ -76,6 +78,10 @@ pub struct Effective {
     pub page_size_bytes: Option<u32>,
     /// `huge` only where the kernel backs the pool with huge pages.
     pub pool: Option<PoolKind>,
+    /// `zero-copy` only where a page was lent in place.
+    pub delivery: Option<Delivery>,
+    /// Pages lent in place.
+    pub pages_lent: Option<u64>,
     /// Bytes of the pool, and how many of them huge pages back.
     pub pool_bytes: Option<u64>,
     /// Bytes of the pool that huge pages back.

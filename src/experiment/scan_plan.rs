@@ -4,7 +4,7 @@ use super::plan::{Cell, LeftOut};
 use super::record::CacheState;
 use crate::engine::{EngineBackend, EngineKind};
 use crate::page::blocks::WaitMode;
-use crate::page::config::{BackendKind, Direct, PolicyKind, PoolKind, Submit};
+use crate::page::config::{BackendKind, Delivery, Direct, PolicyKind, PoolKind, Submit};
 use crate::workload::scan::{Refill, ScanAxes, Touch, TouchOrder};
 
 /// One combination of values.
@@ -95,6 +95,7 @@ const READER: Cell = Cell {
     in_flight: 4,
     gap: 8,
     pool: PoolKind::Normal,
+    delivery: Delivery::Copy,
 };
 
 /// The same backend among those that an engine may have.

@@ -149,6 +149,7 @@ impl Experiment {
             in_flight: point.in_flight,
             gap: point.gap,
             pool: point.pool,
+            delivery: point.delivery,
             cache: point.cache,
             cpus: cell.cpus.as_ref().map(ToString::to_string),
             sqpoll_idle_ms: cell.sqpoll_idle_ms,

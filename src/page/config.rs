@@ -97,6 +97,16 @@ axis! {
 }
 
 axis! {
+    /// How a page comes to the engine.
+    Delivery = "delivery" {
+        /// Copied into the engine's buffer.
+        Copy = "copy",
+        /// A page that was read ahead is lent where it lies in the pool (SQLite's xFetch); the others are copied.
+        ZeroCopy = "zero-copy",
+    }
+}
+
+axis! {
     /// Which pages are read before they are asked for.
     PolicyKind = "policy" {
         /// Ranges of file offsets ahead of a sequential stream.
@@ -130,6 +140,8 @@ pub struct ReaderConfig {
     pub gap: u32,
     /// The memory behind the frames.
     pub pool: PoolKind,
+    /// How a page comes to the engine.
+    pub delivery: Delivery,
     /// CPU that the SQPOLL thread is bound to (`IORING_SETUP_SQ_AFF`); `None` leaves it to the scheduler.
     pub sqpoll_cpu: Option<u32>,
     /// How long an SQPOLL thread spins without work before it sleeps, in milliseconds (`sq_thread_idle`); at
@@ -148,6 +160,7 @@ impl Default for ReaderConfig {
             in_flight: 4,
             gap: 8,
             pool: PoolKind::Normal,
+            delivery: Delivery::Copy,
             sqpoll_cpu: None,
             sqpoll_idle_ms: 1000,
         }

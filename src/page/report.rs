@@ -41,6 +41,8 @@ pub struct ReaderReport {
     pub pages_prefetched: u64,
     /// Pages read ahead and never asked for.
     pub pages_wasted: u64,
+    /// Pages lent where they lie in the pool, rather than copied.
+    pub pages_lent: u64,
     /// Bytes asked of the kernel.
     pub bytes_read: u64,
     /// The SQPOLL thread, sampled right before the ring was closed.
@@ -75,6 +77,7 @@ impl ReaderReport {
             pages_from_window: self.pages_from_window + other.pages_from_window,
             pages_prefetched: self.pages_prefetched + other.pages_prefetched,
             pages_wasted: self.pages_wasted + other.pages_wasted,
+            pages_lent: self.pages_lent + other.pages_lent,
             bytes_read: self.bytes_read + other.bytes_read,
             sqpoll,
             ..self

@@ -13,11 +13,12 @@ const ANSWER_SHOWN_CHARS: usize = 60;
 pub type QuietAxis = (&'static str, &'static str, fn(&Asked) -> String);
 
 /// Axes of the reader that have a row only where they vary.
-pub const QUIET_AXES: [QuietAxis; 4] = [
+pub const QUIET_AXES: [QuietAxis; 5] = [
     ("submit", "submit", |asked| asked.submit.to_string()),
     ("policy", "policy", |asked| asked.policy.to_string()),
     ("batches in flight", "in flight, batches", |asked| asked.in_flight.to_string()),
     ("gap", "gap, pages", |asked| asked.gap.to_string()),
+    ("delivery", "delivery", |asked| asked.delivery.to_string()),
 ];
 
 /// Reasons of what was not measured, numbered as they come up.
@@ -94,6 +95,8 @@ pub fn caption(cells: &[CellRuns<'_>]) -> String {
             .iter()
             .filter(|(_, _, value)| !varies(cells, value))
             .map(|(name, _, value)| format!("{name} {}", value(asked)))
+            // What everybody expects is not worth the width.
+            .filter(|common| common != "delivery copy")
             .collect();
         if !shows_pool(cells) {
             common.push(format!("pool {}", asked.pool));

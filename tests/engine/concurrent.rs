@@ -1,6 +1,7 @@
 //! Another process writes, checkpoints, vacuums and truncates between scans, and the next scan is right.
 
 use ioscope::engine::{EngineKind, Value};
+use ioscope::page::config::Delivery;
 
 use crate::helper::{another_process, arms, database, folder, in_another_process, open, rows, try_rows};
 
@@ -95,6 +96,7 @@ fn every_page_size_is_read_and_both_engines_agree() {
                 let report = engine.close().unwrap();
                 if let Some(reader) = report.reader {
                     assert!(reader.pages_asked > 0, "{arm:?}");
+                    assert_eq!(reader.pages_lent > 0, arm.delivery == Delivery::ZeroCopy, "{page_size}: {arm:?}");
                 }
             }
         }

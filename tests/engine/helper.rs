@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ioscope::engine::{self, Engine, EngineBackend, EngineError, EngineKind, EngineSpec, Value};
-use ioscope::page::config::{BackendKind, Direct, ReaderConfig, Submit};
+use ioscope::page::config::{BackendKind, Delivery, Direct, ReaderConfig, Submit};
 use ioscope::page::direct::{DirectProof, prove};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -37,6 +37,7 @@ pub struct Arm {
     pub direct: Direct,
     pub submit: Submit,
     pub window: u32,
+    pub delivery: Delivery,
 }
 
 /// Every reader backend, direct and submit, with and without readahead; and the engine's own I/O.
@@ -47,11 +48,15 @@ pub fn arms(kind: EngineKind) -> Vec<Arm> {
         direct: Direct::Disabled,
         submit: Submit::PerPage,
         window: 0,
+        delivery: Delivery::Copy,
     }];
     for backend in [EngineBackend::Pread, EngineBackend::Uring, EngineBackend::UringSqpoll] {
         for &direct in Direct::ALL {
             for (submit, window) in [(Submit::PerPage, 0), (Submit::PerPage, 32), (Submit::Coalesced, 64)] {
-                arms.push(Arm { kind, backend, direct, submit, window });
+                arms.push(Arm { kind, backend, direct, submit, window, delivery: Delivery::Copy });
+                if kind == EngineKind::Sqlite && window > 0 {
+                    arms.push(Arm { kind, backend, direct, submit, window, delivery: Delivery::ZeroCopy });
+                }
             }
         }
     }
@@ -88,6 +93,7 @@ pub fn open_proven(arm: &Arm, path: &Path, page_size: u32, proof: Option<DirectP
         direct: arm.direct,
         submit: arm.submit,
         window: arm.window,
+        delivery: arm.delivery,
         sqpoll_idle_ms: 10,
         ..ReaderConfig::default()
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ioscope::dataset::{self, Progress, Scale};
 use ioscope::engine::{EngineBackend, EngineKind, Value};
-use ioscope::page::config::{Direct, Submit};
+use ioscope::page::config::{Delivery, Direct, Submit};
 use ioscope::workload::answer;
 
 use crate::helper::{Arm, open, rows, try_rows};
@@ -31,9 +31,18 @@ fn all_22_queries_agree_with_plain_sqlite_and_q6_is_exact() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tpch-sf0.01.db");
     let scale = Scale::new(0.01).unwrap();
     let data = dataset::ensure(scale, 4096, &path, Progress::Silent).unwrap();
-    let arm = |kind, backend, submit| Arm { kind, backend, direct: Direct::Disabled, submit, window: 32 };
+    let arm = |kind, backend, submit| Arm {
+        kind,
+        backend,
+        direct: Direct::Disabled,
+        submit,
+        window: 32,
+        delivery: Delivery::Copy,
+    };
     let mut plain = open(&arm(EngineKind::Sqlite, EngineBackend::Builtin, Submit::PerPage), &path, 4096).unwrap();
+    let lent = arm(EngineKind::Sqlite, EngineBackend::Uring, Submit::Coalesced);
     let arms = [
+        Arm { delivery: Delivery::ZeroCopy, ..lent },
         arm(EngineKind::Sqlite, EngineBackend::Uring, Submit::Coalesced),
         arm(EngineKind::Sqlite, EngineBackend::Pread, Submit::PerPage),
         arm(EngineKind::Turso, EngineBackend::Uring, Submit::Coalesced),

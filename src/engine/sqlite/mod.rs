@@ -10,9 +10,14 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, OpenFlags};
 
+use crate::page::config::Delivery;
+
 use super::{Engine, EngineBackend, EngineError, EngineKind, EngineReport, EngineSpec, Value};
 use vfs::Shim;
 use wal_files::WalFiles;
+
+/// A `mmap_size` that makes SQLite call xFetch; how large does not matter beyond that.
+const MMAP_SIZE_BYTES: i64 = 1 << 30;
 
 /// An open connection.
 pub struct Sqlite {
@@ -52,6 +57,12 @@ impl Sqlite {
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
             .map_err(|error| engine.explain(error, Some(&spec.path)))?;
+        if engine.shim.is_some() && spec.reader.delivery == Delivery::ZeroCopy {
+            // SQLite asks for pages in place only where it may map a file; the shim never maps one.
+            connection
+                .pragma_update(None, "mmap_size", MMAP_SIZE_BYTES)
+                .map_err(|error| engine.explain(error, Some(&spec.path)))?;
+        }
         engine.connection = Some(connection);
         Ok(engine)
     }

@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::ffi;
 
-use crate::page::config::ReaderConfig;
+use crate::page::config::{Delivery, ReaderConfig};
 use crate::page::descriptor::Connection;
 use crate::page::direct::DirectProof;
+use crate::page::reader::Ticket;
 use crate::page::report::ReaderReport;
 use crate::page::{PageError, PageReader};
 
@@ -162,6 +163,8 @@ struct ShimFile {
 struct State {
     shared: Arc<Shared>,
     reader: Option<PageReader>,
+    // Pages that SQLite has borrowed, until xUnfetch: where they lie, and what keeps them there.
+    lent: Vec<(*const u8, Ticket)>,
     // Dropped last: until then the reader's descriptor may not be closed.
     connection: Option<Connection>,
 }
@@ -247,7 +250,7 @@ unsafe extern "C" fn open(
         Arc::from_raw(ptr::from_ref(shared_ref))
     };
     shared.outcome().open += 1;
-    let state = Box::new(State { shared, reader: Some(reader), connection: Some(connection) });
+    let state = Box::new(State { shared, reader: Some(reader), lent: Vec::new(), connection: Some(connection) });
     // SAFETY: as above.
     unsafe {
         (*shim).state = Box::into_raw(state);
@@ -403,13 +406,40 @@ unsafe extern "C" fn file_control(file: *mut ffi::sqlite3_file, operation: c_int
     unsafe { forward!(file, xFileControl, ffi::SQLITE_NOTFOUND, operation, argument) }
 }
 
-unsafe extern "C" fn fetch(_file: *mut ffi::sqlite3_file, _offset: i64, _len: c_int, out: *mut *mut c_void) -> c_int {
-    // SAFETY: SQLite gives a place for the answer; null makes it call xRead.
-    unsafe { *out = ptr::null_mut() };
+/// Lends a page that was read ahead where it lies in the pool. For every other page the answer is null, which makes
+/// SQLite call xRead: such a page goes through its page cache, where it is found again.
+unsafe extern "C" fn fetch(file: *mut ffi::sqlite3_file, offset: i64, len: c_int, out: *mut *mut c_void) -> c_int {
+    // SAFETY: set up by `open`; SQLite gives a place for the answer.
+    let state = unsafe {
+        *out = ptr::null_mut();
+        state(file)
+    };
+    let (Some(reader), Ok(len), Ok(offset)) = (&mut state.reader, usize::try_from(len), u64::try_from(offset)) else {
+        return ffi::SQLITE_OK;
+    };
+    if state.shared.config.delivery == Delivery::ZeroCopy
+        && len >= PAGE_MIN_BYTES
+        // An error shows when xRead asks for the page.
+        && let Ok(Some((ticket, bytes))) = reader.lend(offset, len)
+    {
+        state.lent.push((bytes, ticket));
+        // SAFETY: as above. SQLite only reads a page that xFetch gave (pagerAcquireMapPage in pager.c), and gives it
+        // back by xUnfetch before it closes the file; until then the ticket keeps the frame as it is.
+        unsafe { *out = bytes.cast_mut().cast() };
+    }
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn unfetch(_file: *mut ffi::sqlite3_file, _offset: i64, _page: *mut c_void) -> c_int {
+unsafe extern "C" fn unfetch(file: *mut ffi::sqlite3_file, _offset: i64, page: *mut c_void) -> c_int {
+    // SAFETY: set up by `open`.
+    let state = unsafe { state(file) };
+    // A null page means that the whole mapping is to go: there is none.
+    if let Some(index) = state.lent.iter().position(|(bytes, _)| bytes.cast() == page.cast_const())
+        && let Some(reader) = &mut state.reader
+    {
+        let (_, ticket) = state.lent.swap_remove(index);
+        reader.release(ticket);
+    }
     ffi::SQLITE_OK
 }
 

@@ -10,7 +10,7 @@ use crate::engine::{EngineBackend, EngineKind};
 use crate::experiment::cpus::CpuList;
 use crate::experiment::plan::{Cell, Matrix, parse_gap, parse_in_flight, parse_number, parse_value, parse_window};
 use crate::experiment::record::CacheState;
-use crate::page::config::{Direct, PolicyKind, PoolKind, Submit, UnknownValue};
+use crate::page::config::{Delivery, Direct, PolicyKind, PoolKind, Submit, UnknownValue};
 
 /// Longest `sq_thread_idle`, in milliseconds.
 pub const SQPOLL_IDLE_MAX_MS: u32 = 3_600_000;
@@ -149,6 +149,7 @@ macro_rules! query_table {
             in_flight: Option<List<InFlight>>,
             gap: Option<List<Gap>>,
             pool: Option<List<Named<PoolKind>>>,
+            delivery: Option<List<Named<Delivery>>>,
             cpus: Option<List<Cpus>>,
             sqpoll_idle_ms: Option<List<SqpollIdle>>,
             $($(#[$key_doc])* pub $key: $type,)*
@@ -171,6 +172,7 @@ macro_rules! query_table {
                     in_flight: values(&self.in_flight),
                     gap: values(&self.gap),
                     pool: values(&self.pool),
+                    delivery: values(&self.delivery),
                     cpus: values(&self.cpus),
                     sqpoll_idle_ms: values(&self.sqpoll_idle_ms),
                 }
@@ -211,6 +213,7 @@ pub struct QueryAxes {
     in_flight: Option<Vec<u32>>,
     gap: Option<Vec<u32>>,
     pool: Option<Vec<PoolKind>>,
+    delivery: Option<Vec<Delivery>>,
     /// Lists of CPUs.
     pub cpus: Option<Vec<CpuList>>,
     /// Idle times of a poller.
@@ -261,6 +264,7 @@ impl QueryAxes {
             in_flight: or(&self.in_flight, &base.in_flight),
             gap: or(&self.gap, &base.gap),
             pool: or(&self.pool, &base.pool),
+            delivery: or(&self.delivery, &base.delivery),
         }
     }
 
@@ -280,6 +284,7 @@ impl QueryAxes {
             && is(&self.in_flight, &cell.in_flight)
             && is(&self.gap, &cell.gap)
             && is(&self.pool, &cell.pool)
+            && is(&self.delivery, &cell.delivery)
             && is(&self.sqpoll_idle_ms, &place.sqpoll_idle_ms)
             && self.cpus.as_ref().is_none_or(|list| place.cpus.as_ref().is_some_and(|cpus| list.contains(cpus)))
     }
@@ -302,6 +307,7 @@ impl QueryAxes {
                 in_flight: first(&self.in_flight, cell.in_flight),
                 gap: first(&self.gap, cell.gap),
                 pool: first(&self.pool, cell.pool),
+                delivery: first(&self.delivery, cell.delivery),
             },
             cpus: first(&self.cpus.as_ref().map(|l| l.iter().cloned().map(Some).collect()), place.cpus.clone()),
             sqpoll_idle_ms: first(&self.sqpoll_idle_ms, place.sqpoll_idle_ms),
@@ -323,6 +329,7 @@ impl QueryAxes {
             || many(&self.in_flight)
             || many(&self.gap)
             || many(&self.pool)
+            || many(&self.delivery)
             || many(&self.cpus)
             || many(&self.sqpoll_idle_ms)
     }
@@ -339,6 +346,7 @@ impl QueryAxes {
             && self.in_flight.is_none()
             && self.gap.is_none()
             && self.pool.is_none()
+            && self.delivery.is_none()
             && self.cpus.is_none()
             && self.sqpoll_idle_ms.is_none()
     }

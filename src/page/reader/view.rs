@@ -69,6 +69,33 @@ impl PageReader {
         }
     }
 
+    /// Whether the byte at `offset` was read ahead, or is being read ahead.
+    pub fn holds(&mut self, offset: u64) -> bool {
+        let unit = offset / self.layout.unit_bytes();
+        self.frames.find(unit).is_some_and(|index| self.frames.get(index).status(unit) != UnitStatus::Failed)
+    }
+
+    /// The `len` bytes at `offset` where they lie in the pool, if they were read ahead and all of them are there;
+    /// waits for them. They stay as they are until the ticket is given back with [`PageReader::release`].
+    ///
+    /// # Errors
+    /// As for [`PageReader::fetch`].
+    pub fn lend(&mut self, offset: u64, len: usize) -> Result<Option<(Ticket, *const u8)>, PageError> {
+        if !self.holds(offset) {
+            return Ok(None);
+        }
+        let inner = (offset % self.layout.unit_bytes()) as usize;
+        let ticket = self.fetch(offset)?;
+        let bytes = self.view(&ticket)?.get(inner..inner.saturating_add(len)).map(<[u8]>::as_ptr);
+        let Some(bytes) = bytes else {
+            // The end of the file lies within them.
+            self.release(ticket);
+            return Ok(None);
+        };
+        self.report.pages_lent += 1;
+        Ok(Some((ticket, bytes)))
+    }
+
     /// Hands the unit that holds the byte at `offset` to `see`, where it lies in the pool, waiting for it. A unit is a
     /// page, or the file's alignment where that is larger; behind the end of the file it is empty.
     ///
