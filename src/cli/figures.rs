@@ -1,7 +1,7 @@
 //! `ioscope figures`: the figures that an experiment names, from its stored records.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
@@ -73,12 +73,35 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
     Ok(code)
 }
 
+/// Checks the figures of an experiment's file, before anything is measured for them.
+pub fn check(figures: &[Value], file: &Path) -> anyhow::Result<()> {
+    let mut names: Vec<String> = Vec::new();
+    for (number, value) in figures.iter().enumerate() {
+        let name = name(number, value);
+        let fault = |what: String| {
+            let help = "mend its [[figure]]; the figures of experiments/ show what one may hold";
+            usage(format!("{}: figure {name}: {what}", file.display()), help)
+        };
+        let spec: FigureSpec = serde_json::from_value(value.clone()).map_err(|error| fault(error.to_string()))?;
+        spec.check().map_err(|error| usage(format!("{}: {error}", file.display()), "mend its [[figure]]"))?;
+        if names.contains(&name) {
+            return Err(fault("another one has the same name, and so the same files".to_owned()));
+        }
+        names.push(name);
+    }
+    Ok(())
+}
+
+/// What a figure is called in an error, whatever else is wrong with it.
+fn name(number: usize, figure: &Value) -> String {
+    figure.get("name").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), str::to_owned)
+}
+
 /// The figures that the experiment names, or those of them that are asked for.
 fn specs(figures: &[Value], only: &[String]) -> anyhow::Result<Vec<FigureSpec>> {
     let mut specs = Vec::new();
     for (number, value) in figures.iter().enumerate() {
-        let name =
-            value.get("name").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), str::to_owned);
+        let name = name(number, value);
         let spec: FigureSpec = serde_json::from_value(value.clone()).map_err(|error| {
             usage(
                 format!("figure {name} of the experiment: {error}"),

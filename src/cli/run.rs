@@ -9,14 +9,16 @@ use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use super::error::usage;
 use super::exit;
+use super::figures;
 use crate::dataset::{self, Progress, Scale};
 use crate::experiment::campaign::{self, KeptOverrides, MadeWith, Shard};
 use crate::experiment::child::ChildExecutor;
 use crate::experiment::definition::{DatasetChoice, Definition};
-use crate::experiment::duration::shown;
+use crate::experiment::duration::{SampleInterval, shown};
 use crate::experiment::estimate::{Basis, Estimator};
 use crate::experiment::file::{self, Loaded, Overrides};
 use crate::experiment::folder::{self, Folder};
@@ -61,6 +63,9 @@ pub struct RunArgs {
     /// Another database; opened read-only
     #[arg(long, value_name = "FILE", help_heading = INSTEAD)]
     db: Option<PathBuf>,
+    /// Read the device's and the CPU's counters this often while a counted run is under way: 50ms
+    #[arg(long, value_name = "INTERVAL", help_heading = INSTEAD)]
+    sample: Option<SampleInterval>,
 
     /// Make the runs that are missing in the folder; begin if there are none
     #[arg(long, help_heading = SITTINGS, conflicts_with = "list")]
@@ -82,11 +87,13 @@ fn runs(text: &str) -> Result<u32, plan::AxisError> {
 
 /// Runs the experiment and answers the exit code.
 pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
-    let asked = Overrides { runs: args.runs, scale: args.scale, database: args.db.clone() };
+    let asked = Overrides { runs: args.runs, scale: args.scale, database: args.db.clone(), sample: args.sample };
     if asked.database.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
         return Err(usage("--db is empty", "give the path of a database"));
     }
     let loaded = file::load(&args.file, &asked)?;
+    // A figure that cannot be drawn is told before hours of measuring, not after.
+    figures::check(&loaded.definition.about.figures, &args.file)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&loaded.definition, args.shard));
     if args.list {
         return list(args, &loaded.definition, &out);
@@ -162,6 +169,7 @@ fn kept(overrides: &Overrides) -> KeptOverrides {
         runs: overrides.runs,
         scale: overrides.scale.map(Scale::get),
         database: overrides.database.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        sample: overrides.sample,
     }
 }
 
@@ -169,6 +177,7 @@ fn kept(overrides: &Overrides) -> KeptOverrides {
 fn with_kept(asked: &Overrides, kept: &KeptOverrides) -> anyhow::Result<Overrides> {
     let mut overrides = asked.clone();
     overrides.runs = overrides.runs.or(kept.runs);
+    overrides.sample = overrides.sample.or(kept.sample);
     if overrides.scale.is_none() && overrides.database.is_none() {
         overrides.scale = kept.scale.and_then(|scale| Scale::new(scale).ok());
         overrides.database = match &kept.database {
@@ -417,6 +426,11 @@ fn tail(definition: &Definition) -> String {
         for left_out in &definition.left_out {
             text.push_str(&format!("  {}: {}\n", left_out.what, left_out.why));
         }
+    }
+    let figures: Vec<&str> =
+        definition.about.figures.iter().filter_map(|figure| figure.get("name").and_then(Value::as_str)).collect();
+    if !figures.is_empty() {
+        text.push_str(&format!("\nFigures: {}\n", figures.join(", ")));
     }
     for ratio in &definition.ratios {
         text.push_str(&format!("\nRatio: {}\n", ratio.title));

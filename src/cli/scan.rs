@@ -9,7 +9,7 @@ use clap::Args;
 use super::error::usage;
 use super::{exit, one_shot};
 use crate::experiment::cpus::CpuList;
-use crate::experiment::duration::Timeout;
+use crate::experiment::duration::{SampleInterval, Timeout};
 use crate::experiment::plan::{AxisError, LeftOut, parse_in_flight, parse_number, parse_value, parse_window};
 use crate::experiment::record::CacheState;
 use crate::experiment::scan_plan::{ScanCell, ScanMatrix, expand};
@@ -115,9 +115,14 @@ pub struct ScanArgs {
     /// Timed runs of each cell
     #[arg(long, value_name = "N", default_value = "1", help_heading = RUNS, allow_hyphen_values = true, value_parser = runs)]
     runs: u32,
-    /// none: timed runs only; all: counters in every run; both: timed runs and one counted run of each cell
+    /// none: timed runs only; all: counters in every run; both: timed runs and one counted run of each cell; paired: every
+    /// run once timed and once counted, to see what counting costs
     #[arg(long, value_name = "WHICH", default_value = "both", help_heading = RUNS, value_parser = parse_value::<Counters>)]
     counters: Counters,
+    /// Read the device's and the CPU's counters this often while a run is under way, into its record (--json): 50ms; in
+    /// counted runs only, where there are timed ones beside
+    #[arg(long, value_name = "INTERVAL", help_heading = RUNS, value_parser = str::parse::<SampleInterval>)]
+    sample: Option<SampleInterval>,
     /// CPUs to confine each run to, as taskset -c writes them; the SQPOLL thread is bound to the last one
     #[arg(long, value_name = "LIST", help_heading = RUNS)]
     cpus: Option<CpuList>,
@@ -194,6 +199,7 @@ pub fn run(args: &ScanArgs) -> anyhow::Result<i32> {
         workload: Workload::Scan,
         cells,
         counters: args.counters,
+        sample: args.sample,
         seed: args.seed,
     };
     one_shot::measure(&experiment, args.timeout, args.json.as_deref(), json)

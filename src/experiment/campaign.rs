@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::definition::{About, DatasetChoice, Definition, Ratio};
+use super::duration::SampleInterval;
 use super::plan::LeftOut;
 use super::record::Record;
 use super::schedule::{Counters, PlannedRun, schedule};
@@ -67,6 +68,9 @@ pub struct Plan {
     pub workload: Workload,
     /// Which runs are counted.
     pub counters: Counters,
+    /// How often a run is sampled while it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleInterval>,
     /// Rounds that are made first in every sitting, and kept apart.
     pub warmup: u32,
     /// Seed of the order, and of the bootstrap.
@@ -127,6 +131,9 @@ pub struct KeptOverrides {
     pub scale: Option<f64>,
     /// `--db`, for people; bytes that are not UTF-8 are shown as U+FFFD.
     pub database: Option<String>,
+    /// `--sample`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleInterval>,
 }
 
 /// One of several parts of a plan: whole rounds, dealt out in turn.
@@ -254,6 +261,7 @@ impl Plan {
             data: definition.dataset.to_string(),
             workload: experiment.workload.clone(),
             counters: experiment.counters,
+            sample: experiment.sample,
             warmup: protocol.warmup,
             seed: experiment.seed,
             timeout_s: protocol.timeout.0.map(|timeout| timeout.as_secs_f64()),

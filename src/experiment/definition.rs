@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::cpus::CpuList;
-use super::duration::Timeout;
+use super::duration::{SampleInterval, Timeout};
 use super::plan::LeftOut;
 use super::record::CacheState;
 use super::schedule::Counters;
@@ -41,6 +41,7 @@ impl Definition {
             workload: self.workload.clone(),
             cells: self.cells.clone(),
             counters: self.protocol.counters,
+            sample: self.protocol.sample,
             seed: self.protocol.seed,
         }
     }
@@ -105,6 +106,8 @@ pub struct Protocol {
     pub cpus: Option<CpuList>,
     /// Which runs are counted.
     pub counters: Counters,
+    /// How often a run is sampled; the counted ones only, where there are both.
+    pub sample: Option<SampleInterval>,
 }
 
 /// Cells that are set against others, as quotients.

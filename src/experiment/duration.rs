@@ -1,7 +1,10 @@
 //! Durations as people write them.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 /// How long a run may take; `None` is without a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,45 @@ impl FromStr for Timeout {
     }
 }
 
+/// Time between two samples of a run, in whole milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SampleInterval {
+    ms: u64,
+}
+
+/// Shortest and longest time between two samples: reading the counters takes some 50 microseconds, and a run's record
+/// holds all samples.
+const SAMPLE_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
+
+/// A text that is no interval of samples.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no interval of samples; from 1ms to 1m, such as 50ms")]
+pub struct SampleIntervalError(String);
+
+impl SampleInterval {
+    /// As a duration.
+    pub fn get(self) -> Duration {
+        Duration::from_millis(self.ms)
+    }
+}
+
+impl FromStr for SampleInterval {
+    type Err = SampleIntervalError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let duration = text.parse::<Timeout>().ok().and_then(|duration| duration.0);
+        let ms = duration.map(|duration| duration.as_millis() as u64).filter(|ms| SAMPLE_MS.contains(ms));
+        ms.map(|ms| SampleInterval { ms }).ok_or_else(|| SampleIntervalError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for SampleInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ms", self.ms)
+    }
+}
+
 /// A duration to look at, in two units at most: `48 s`, `12 min`, `1 h 5 min`.
 pub fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().round() as u64;
@@ -65,6 +107,17 @@ mod tests {
         assert_eq!(seconds("none"), Ok(None));
         for bad in ["", "0", "-1", "1.5", "h", "5d", "99999999999999999999", "18446744073709551615h"] {
             assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn intervals_of_samples() {
+        for (text, ms) in [("50ms", 50), ("1s", 1000), ("1m", 60_000), ("1ms", 1)] {
+            let interval: SampleInterval = text.parse().expect(text);
+            assert_eq!((interval.get(), interval.to_string()), (Duration::from_millis(ms), format!("{ms}ms")));
+        }
+        for bad in ["", "0", "0ms", "none", "61s", "-1ms", "50us"] {
+            assert!(bad.parse::<SampleInterval>().is_err(), "{bad}");
         }
     }
 

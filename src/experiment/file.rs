@@ -24,6 +24,7 @@
 //! timeout = "1h"
 //! cpus = "0-1"
 //! counters = "both"
+//! sample = "50ms"                       # none without it; the counted runs only, where there are both
 //!
 //! [[matrix]]                            # one or several; their union is measured
 //! engine = ["turso", "sqlite"]          # a value or a list, on each axis of `ioscope query`, cpus and sqpoll_idle_ms
@@ -66,7 +67,7 @@ use toml::Spanned;
 use self::axes::{Cpus, ExcludeTable, MatrixTable, Named, One, PatternTable, ScanTable};
 use super::cpus::CpuList;
 use super::definition::{About, DatasetChoice, Definition, Protocol};
-use super::duration::Timeout;
+use super::duration::{SampleInterval, Timeout};
 use super::plan::nearest;
 use super::record::CacheState;
 use super::schedule::Counters;
@@ -89,6 +90,8 @@ pub struct Overrides {
     pub scale: Option<Scale>,
     /// Another database than the file's data set.
     pub database: Option<PathBuf>,
+    /// How often a run is sampled.
+    pub sample: Option<SampleInterval>,
 }
 
 /// Why a file is no experiment that can be run: one thing, where it is, and what to do.
@@ -169,6 +172,7 @@ struct ProtocolTable {
     timeout: Option<Spanned<String>>,
     cpus: Option<One<Cpus>>,
     counters: Option<One<Named<Counters>>>,
+    sample: Option<Spanned<String>>,
 }
 
 /// `[[ratio]]`.
@@ -364,6 +368,14 @@ fn protocol(table: &ProtocolTable, overrides: &Overrides) -> Result<Protocol, Fa
             .parse()
             .map_err(|e: super::duration::DurationError| Fault::new(Some(text.span()), e.to_string(), ""))?,
     };
+    let sample = match &table.sample {
+        None => None,
+        Some(text) => Some(
+            text.get_ref()
+                .parse()
+                .map_err(|e: super::duration::SampleIntervalError| Fault::new(Some(text.span()), e.to_string(), ""))?,
+        ),
+    };
     Ok(Protocol {
         cache: table.cache.as_ref().map_or(CacheState::Cold, |cache| cache.0),
         runs: overrides.runs.unwrap_or(runs),
@@ -372,6 +384,7 @@ fn protocol(table: &ProtocolTable, overrides: &Overrides) -> Result<Protocol, Fa
         timeout,
         cpus: table.cpus.as_ref().map(|cpus| cpus.0.clone()),
         counters: table.counters.as_ref().map_or(Counters::Both, |counters| counters.0),
+        sample: overrides.sample.or(sample),
     })
 }
 

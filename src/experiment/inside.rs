@@ -12,6 +12,7 @@ use super::spec::{FAILED, RunSpec, Workload};
 use crate::dataset;
 use crate::engine::{self, EngineBackend, EngineKind, EngineReport, EngineSpec};
 use crate::measure::environment::Environment;
+use crate::measure::sampler::Sampler;
 use crate::measure::{Measured, Watch, WatchOptions, residency};
 use crate::page::config::{BackendKind, Direct, ReaderConfig};
 use crate::page::direct::{self, DirectProof};
@@ -72,10 +73,12 @@ fn measure_query(
     let engine_spec = engine_spec(spec, engine, &header, cpus.as_ref(), direct_proof);
     watch.start();
     let begin = Instant::now();
+    let sampler = sampler(spec, &watch)?;
     let mut engine = engine::open(&engine_spec).map_err(text)?;
     let (rows, end) = query::ask(engine.as_mut(), asked_query).map_err(text)?;
     watch.sample_threads();
     let report = engine.close().map_err(text)?;
+    samples(sampler, record)?;
     let measured = watch.stop();
 
     record.times.wall_s = Some(end.duration_since(begin).as_secs_f64());
@@ -96,6 +99,24 @@ fn confine(spec: &RunSpec, record: &mut Record) -> Result<Option<CpuList>, Strin
         Err(errno) => record.explain(&["cpus_allowed"], &format!("sched_getaffinity failed: {errno}")),
     }
     Ok(cpus)
+}
+
+/// Starts the samples that the run asks for.
+fn sampler(spec: &RunSpec, watch: &Watch) -> Result<Option<Sampler>, String> {
+    let device = watch.device().cloned().map_err(str::to_owned);
+    spec.sample.map(|interval| Sampler::start(interval.get(), device)).transpose()
+}
+
+/// Ends the samples, and keeps them.
+fn samples(sampler: Option<Sampler>, record: &mut Record) -> Result<(), String> {
+    let Some(sampler) = sampler else { return Ok(()) };
+    let sampled = sampler.stop()?;
+    for (name, reason) in &sampled.reasons {
+        record.explain(&[name], reason);
+    }
+    record.samples = Some(sampled.samples);
+    record.sampling = Some(sampled.sampling);
+    Ok(())
 }
 
 fn proof(spec: &RunSpec, path: &Path) -> Result<Option<DirectProof>, String> {

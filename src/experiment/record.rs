@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{EngineBackend, EngineKind};
 use crate::measure::environment::Environment;
+use crate::measure::sampler::{Sample, Sampling};
 use crate::page::config::{Delivery, Direct, PolicyKind, PoolKind, Submit};
 use crate::workload::scan::{ScanAxes, ScanResults};
 
@@ -250,6 +251,12 @@ pub struct Record {
     pub hardware: HardwareCounts,
     /// Residency.
     pub residency: Residency,
+    /// How the samples were taken; only in records of sampled runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
+    /// The run over time; only in records of sampled runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Vec<Sample>>,
     /// Why a quantity is `null`, by leaf name.
     pub reasons: BTreeMap<String, String>,
     /// Things that a reader of the numbers has to know, such as a cross-check that failed.
@@ -259,7 +266,8 @@ pub struct Record {
 }
 
 /// Groups of a record whose quantities need a reason where they are `null`.
-const MEASURED_GROUPS: [&str; 8] = ["effective", "times", "ring", "pages", "scan", "block", "hardware", "residency"];
+const MEASURED_GROUPS: [&str; 9] =
+    ["effective", "times", "ring", "pages", "scan", "block", "hardware", "residency", "sampling"];
 
 impl Record {
     /// A record of which nothing is known yet but what was asked.
@@ -282,6 +290,8 @@ impl Record {
             block: BlockCounts::default(),
             hardware: HardwareCounts::default(),
             residency: Residency::default(),
+            sampling: None,
+            samples: None,
             reasons: BTreeMap::new(),
             warnings: Vec::new(),
             environment: Environment::default(),

@@ -11,6 +11,8 @@ crate::page::config::axis! {
         All = "all",
         /// Timed runs, whose walls are compared, and one counted run of each cell, whose counts are reported.
         Both = "both",
+        /// Every run twice in its round, timed and counted, in random order: what counting costs.
+        Paired = "paired",
     }
 }
 
@@ -23,7 +25,8 @@ pub struct PlannedRun {
     pub run: u32,
     /// Whether counters are on.
     pub counted: bool,
-    /// Number of the round that it belongs to, from 0: a round has one run of each cell that still has any.
+    /// Number of the round that it belongs to, from 0: a round has one run of each cell that still has any, and with
+    /// `Paired` one of each kind.
     pub round: u32,
 }
 
@@ -34,20 +37,26 @@ pub struct PlannedRun {
 /// Run k of every cell lies in the same round, so that two cells are compared by runs that lie near each other; a cell
 /// with fewer runs is left out of the last rounds. More runs add rounds at the end and leave the others as they were.
 pub fn schedule(runs: &[u32], counters: Counters, seed: u64) -> Vec<PlannedRun> {
-    let mut rounds: Vec<(u32, bool)> = Vec::new();
+    let kinds: &[bool] = match counters {
+        Counters::None | Counters::Both => &[false],
+        Counters::All => &[true],
+        Counters::Paired => &[false, true],
+    };
+    let mut rounds: Vec<(u32, &[bool])> = Vec::new();
     if counters == Counters::Both {
-        rounds.push((1, true));
+        rounds.push((1, &[true]));
     }
     let most = runs.iter().copied().max().unwrap_or(0);
-    rounds.extend((1..=most).map(|run| (run, counters == Counters::All)));
+    rounds.extend((1..=most).map(|run| (run, kinds)));
 
     let mut random = SplitMix64::new(seed);
     let mut planned = Vec::new();
-    for (round, (run, counted)) in (0..).zip(rounds) {
-        let mut order: Vec<usize> = (0..runs.len()).collect();
+    for (round, (run, kinds)) in (0..).zip(rounds) {
+        let mut order: Vec<(usize, bool)> =
+            kinds.iter().flat_map(|&counted| (0..runs.len()).map(move |cell| (cell, counted))).collect();
         random.shuffle(&mut order);
-        let due = order.into_iter().filter(|&cell| run <= runs[cell]);
-        planned.extend(due.map(|cell| PlannedRun { cell, run, counted, round }));
+        let due = order.into_iter().filter(|&(cell, _)| run <= runs[cell]);
+        planned.extend(due.map(|(cell, counted)| PlannedRun { cell, run, counted, round }));
     }
     planned
 }
@@ -70,6 +79,21 @@ mod tests {
     }
 
     #[test]
+    fn paired_runs_lie_in_one_round_and_neither_kind_is_always_first() {
+        let planned = schedule(&[40, 3], Counters::Paired, 7);
+        assert_eq!(planned.len(), 86);
+        let first: Vec<bool> = (1..=40)
+            .map(|run| {
+                let pair: Vec<&PlannedRun> = planned.iter().filter(|p| p.cell == 0 && p.run == run).collect();
+                assert_eq!((pair.len(), pair[0].round, pair[0].counted), (2, pair[1].round, !pair[1].counted));
+                pair[0].counted
+            })
+            .collect();
+        let counted_first = first.iter().filter(|&&counted| counted).count();
+        assert!((8..=32).contains(&counted_first), "{counted_first} of 40");
+    }
+
+    #[test]
     fn another_seed_is_another_order() {
         let orders: std::collections::BTreeSet<Vec<usize>> =
             (0..20).map(|seed| schedule(&[2; 6], Counters::None, seed).iter().map(|p| p.cell).collect()).collect();
@@ -79,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_round_has_each_cell_once(cells in 0usize..12, runs in 1u32..8, which in 0usize..3, seed: u64) {
-            let counters = Counters::ALL[which];
+            let counters = [Counters::None, Counters::All, Counters::Both][which];
             let planned = schedule(&vec![runs; cells], counters, seed);
             let rounds = runs as usize + usize::from(counters == Counters::Both);
             prop_assert_eq!(planned.len(), cells * rounds);
@@ -91,7 +115,7 @@ mod tests {
                 prop_assert!(round.iter().all(same));
             }
             let counted = planned.iter().filter(|p| p.counted).count();
-            let expected = match counters { Counters::None => 0, Counters::All => cells * runs as usize, Counters::Both => cells };
+            let expected = match counters { Counters::None => 0, Counters::All => cells * runs as usize, _ => cells };
             prop_assert_eq!(counted, expected);
             prop_assert_eq!(planned, schedule(&vec![runs; cells], counters, seed));
         }

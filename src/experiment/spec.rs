@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::cpus::CpuList;
+use super::duration::SampleInterval;
 use super::plan::Cell;
 use super::record::{Asked, Record};
 use super::scan_plan::ScanCell;
@@ -83,6 +84,8 @@ pub struct Experiment {
     pub cells: Vec<PlanCell>,
     /// Which runs are counted.
     pub counters: Counters,
+    /// How often a run is sampled while it is under way.
+    pub sample: Option<SampleInterval>,
     /// Seed of the order of runs.
     pub seed: u64,
 }
@@ -99,6 +102,8 @@ pub struct RunSpec {
     pub run: u32,
     /// Whether counters are on.
     pub counted: bool,
+    /// How often the run is sampled while it is under way.
+    pub sample: Option<SampleInterval>,
     /// What is asked for.
     pub asked: Asked,
     /// What is asked.
@@ -175,6 +180,7 @@ impl Experiment {
             cell: cell.name.clone(),
             run: planned.run,
             counted: planned.counted,
+            sample: self.sample.filter(|_| planned.counted || self.counters == Counters::None),
             asked: self.asked(cell),
             workload: self.workload_of(cell),
             database: self.database.as_os_str().as_bytes().to_owned(),
@@ -211,6 +217,7 @@ pub(crate) mod tests {
             workload: Workload::Query(Query { name: "q".to_owned(), sql: "SELECT 1".to_owned() }),
             cells: expand(&[matrix], true).cells.into_iter().map(cell).collect(),
             counters: Counters::Both,
+            sample: None,
             seed: 0,
         }
     }
@@ -221,6 +228,16 @@ pub(crate) mod tests {
 
     pub(crate) fn asked() -> Asked {
         run_spec().asked
+    }
+
+    #[test]
+    fn runs_whose_walls_are_compared_are_not_sampled_where_others_are_counted() {
+        let sampled = |counters, counted| {
+            let experiment = Experiment { counters, sample: "50ms".parse().ok(), ..experiment() };
+            experiment.run_spec(PlannedRun { cell: 0, run: 1, counted, round: 1 }).sample.is_some()
+        };
+        assert!(sampled(Counters::Both, true) && !sampled(Counters::Both, false));
+        assert!(sampled(Counters::All, true) && sampled(Counters::None, false));
     }
 
     #[test]

@@ -45,6 +45,13 @@ pub struct DiskStats {
     pub sectors_written: u64,
 }
 
+/// Reads under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadStats {
+    /// Reads that the device was given and has not completed.
+    pub reads_in_flight: u64,
+}
+
 impl BlockDevice {
     /// The disk under `path` (or the disk that `path` itself is, for a block device), or why there is none whose requests could be counted, and what to do.
     pub fn of_file(path: &Path) -> Result<BlockDevice, String> {
@@ -123,6 +130,15 @@ impl BlockDevice {
         let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
         parse_stat(&text).ok_or_else(|| format!("{} says '{}'", file.display(), text.trim()))
     }
+
+    /// Reads under way at this moment (the first number of `inflight`), or why they are not known.
+    pub fn in_flight(&self) -> Result<ReadStats, String> {
+        let file = self.sysfs.join("inflight");
+        let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let first = text.split_ascii_whitespace().next().and_then(|reads| reads.parse().ok());
+        let reads_in_flight = first.ok_or_else(|| format!("{} says '{}'", file.display(), text.trim()))?;
+        Ok(ReadStats { reads_in_flight })
+    }
 }
 
 /// The devices that a mapped device lies on, in order of name.
@@ -200,6 +216,17 @@ mod tests {
         let device = resolve(&root, 253, 0).unwrap();
         assert_eq!(device.name, "nvme0n1");
         assert_eq!(device.above, ["dm-0"]);
+    }
+
+    #[test]
+    fn reads_under_way_are_the_first_number() {
+        let root = fake_sysfs();
+        let device = resolve(&root, 259, 0).unwrap();
+        assert!(device.in_flight().unwrap_err().contains("inflight"));
+        fs::write(device.sysfs.join("inflight"), "       5        2\n").unwrap();
+        assert_eq!(device.in_flight(), Ok(ReadStats { reads_in_flight: 5 }));
+        fs::write(device.sysfs.join("inflight"), "\n").unwrap();
+        assert!(device.in_flight().unwrap_err().contains("says ''"));
     }
 
     #[test]

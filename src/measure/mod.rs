@@ -8,6 +8,7 @@ pub mod environment;
 pub mod mount;
 pub mod perf;
 pub mod residency;
+pub mod sampler;
 pub(crate) mod sys;
 mod threads;
 pub mod tracepoint;

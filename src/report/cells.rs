@@ -73,9 +73,18 @@ impl<'a> CellRuns<'a> {
 
     /// Walls of the timed runs, with the run's number: what cells are compared by.
     pub fn timed_walls(&self) -> Vec<(u32, f64)> {
+        self.walls(&self.timed)
+    }
+
+    /// Walls of the counted runs, with the run's number: against those of the timed runs they show what counting costs.
+    pub fn counted_walls(&self) -> Vec<(u32, f64)> {
+        self.walls(&self.counted)
+    }
+
+    fn walls(&self, runs: &[&Record]) -> Vec<(u32, f64)> {
         if self.is_failed() {
             return Vec::new();
         }
-        self.timed.iter().filter_map(|record| Some((record.run, record.times.wall_s?))).collect()
+        runs.iter().filter_map(|record| Some((record.run, record.times.wall_s?))).collect()
     }
 }

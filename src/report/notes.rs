@@ -228,28 +228,10 @@ pub fn ratios(cells: &[CellRuns<'_>], seed: u64) -> String {
     let mut lines = String::new();
     let mut too_few = 0;
     for (number, cell) in comparable {
-        let pairs: Vec<(f64, f64)> = cell
-            .timed_walls()
-            .iter()
-            .filter_map(|&(run, ours)| Some((ours, base_walls.iter().find(|(r, _)| *r == run)?.1)))
-            .collect();
-        let Some(ratio) = Ratio::of_pairs(&pairs, seed) else { continue };
-        let verdict = match ratio.verdict() {
-            Verdict::TooFew => {
-                too_few += 1;
-                continue;
-            }
-            Verdict::Resolved => "resolved".to_owned(),
-            Verdict::NotResolved { runs_needed: Some(runs) } => {
-                format!("not resolved; about {} runs of each would be needed", grouped(runs as u64))
-            }
-            Verdict::NotResolved { runs_needed: None } => "not resolved".to_owned(),
-        };
-        if let Some(interval) = ratio.interval {
-            lines.push_str(&format!(
-                "  cell {number} ({}): {:.3}, 95 % {:.3}..{:.3}, {} pairs: {verdict}\n",
-                cell.name, ratio.ratio, interval.low, interval.high, ratio.pairs
-            ));
+        match compared(number, cell.name, &cell.timed_walls(), &base_walls, seed) {
+            Some(Ok(line)) => lines.push_str(&line),
+            Some(Err(TooFew)) => too_few += 1,
+            None => {}
         }
     }
     if !lines.is_empty() {
@@ -261,6 +243,48 @@ pub fn ratios(cells: &[CellRuns<'_>], seed: u64) -> String {
         ));
     }
     lines
+}
+
+/// Walls of the counted runs against the timed ones' of the same cell and round, where there are enough of both.
+pub fn cost_of_counters(cells: &[CellRuns<'_>], seed: u64) -> String {
+    let lines: String = numbered(cells)
+        .filter_map(|(number, cell)| {
+            compared(number, cell.name, &cell.counted_walls(), &cell.timed_walls(), seed)?.ok()
+        })
+        .collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("wall with counters on against off, runs of the same round paired:\n{lines}"),
+    }
+}
+
+/// Too few pairs for an interval.
+struct TooFew;
+
+/// A cell's walls against others, of the same run each, as a line; `None` without any pair.
+fn compared(
+    number: usize,
+    name: &str,
+    walls: &[(u32, f64)],
+    base: &[(u32, f64)],
+    seed: u64,
+) -> Option<Result<String, TooFew>> {
+    let pair = |&(run, ours): &(u32, f64)| Some((ours, base.iter().find(|(r, _)| *r == run)?.1));
+    let pairs: Vec<(f64, f64)> = walls.iter().filter_map(pair).collect();
+    let ratio = Ratio::of_pairs(&pairs, seed)?;
+    let verdict = match ratio.verdict() {
+        Verdict::TooFew => return Some(Err(TooFew)),
+        Verdict::Resolved => "resolved".to_owned(),
+        Verdict::NotResolved { runs_needed: Some(runs) } => {
+            format!("not resolved; about {} runs of each would be needed", grouped(runs as u64))
+        }
+        Verdict::NotResolved { runs_needed: None } => "not resolved".to_owned(),
+    };
+    let interval = ratio.interval?;
+    Some(Ok(format!(
+        "  cell {number} ({name}): {:.3}, 95 % {:.3}..{:.3}, {} pairs: {verdict}\n",
+        ratio.ratio, interval.low, interval.high, ratio.pairs
+    )))
 }
 
 fn numbered<'c, 'a>(cells: &'c [CellRuns<'a>]) -> impl Iterator<Item = (usize, &'c CellRuns<'a>)> {

@@ -33,6 +33,7 @@ pub fn render(records: &[Record], order: &[String], width: usize, seed: u64) -> 
         notes::not_measured(&cells, &HIDEABLE_LEAVES),
         notes::warnings(&cells),
         notes::ratios(&cells, seed),
+        notes::cost_of_counters(&cells, seed),
     ] {
         if !block.is_empty() {
             text.push('\n');

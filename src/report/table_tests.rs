@@ -18,6 +18,7 @@ fn experiment(cells: Vec<Cell>) -> Experiment {
         workload: Workload::Query(Query { name: "q06".to_owned(), sql: "SELECT".to_owned() }),
         cells: cells.into_iter().map(|c| PlanCell::new(Point::Query(c), 1, None, SQPOLL_IDLE_DEFAULT_MS)).collect(),
         counters: crate::experiment::schedule::Counters::Both,
+        sample: None,
         seed: 0,
     }
 }
@@ -166,4 +167,20 @@ fn no_records_are_no_panic() {
     odd.effective.cache = Some(CacheState::Warm);
     odd.effective.direct = Some(Direct::Disabled);
     assert!(render(&[odd], &[], 0, 0).contains("q06"));
+}
+
+#[test]
+fn what_counting_costs_is_shown_from_enough_pairs_of_one_cell() {
+    let experiment = experiment(expand(&[Matrix::default().with("window=32").unwrap()], true).cells);
+    let order: Vec<String> = experiment.cells.iter().map(|cell| cell.name.clone()).collect();
+    let records = |runs: u32| -> Vec<Record> {
+        let of = |counted| (1..=runs).map(move |run| (run, counted));
+        of(false).chain(of(true)).map(|(run, counted)| record(&experiment, 0, run, counted)).collect()
+    };
+    let few = render(&records(2), &order, WIDTH, 1);
+    assert!(!few.contains("counters on against off"), "{few}");
+    let enough = render(&records(8), &order, WIDTH, 1);
+    let (_, shown) = enough.split_once("wall with counters on against off, runs of the same round paired:\n").unwrap();
+    let expected = format!("  cell 1 ({}): 1.0", order[0]);
+    assert!(shown.starts_with(&expected) && shown.contains("8 pairs"), "{shown}");
 }

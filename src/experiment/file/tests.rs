@@ -126,7 +126,7 @@ fn scans_stand_beside_the_query_or_alone() {
 
 #[test]
 fn the_command_line_goes_before_the_file() {
-    let overrides = Overrides { runs: Some(2), scale: Some(Scale::new(0.01).unwrap()), database: None };
+    let overrides = Overrides { runs: Some(2), scale: Some(Scale::new(0.01).unwrap()), ..Overrides::default() };
     let text = format!("{SMALL}[[matrix]]\nwindow = 0\nruns = 3\n[[matrix]]\nwindow = 8\nruns = 1\n[[matrix]]\n");
     let definition = parse(&text, Path::new("e.toml"), &overrides).unwrap();
     assert_eq!(definition.cells.iter().map(|cell| cell.runs).collect::<Vec<_>>(), [2, 2, 1, 1, 2, 2]);

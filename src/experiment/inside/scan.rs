@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{compose, confine, prepare_cache, proof, reader_config, resident_after, text};
+use super::{compose, confine, prepare_cache, proof, reader_config, resident_after, sampler, samples, text};
 use crate::experiment::cpus::CpuList;
 use crate::experiment::record::Record;
 use crate::experiment::spec::RunSpec;
@@ -24,7 +24,9 @@ pub(super) fn measure(spec: &RunSpec, path: &Path, record: &mut Record) -> Resul
     // Pools and rings are there before the phase begins: it is reads that are measured, not their preparation.
     let prepared = Prepared::open(&scan, path, direct_proof.as_ref()).map_err(text)?;
     watch.start();
+    let sampler = sampler(spec, &watch)?;
     let finished = prepared.run().map_err(text)?;
+    samples(sampler, record)?;
     // No read is in flight any more; the rings stay open until their pollers have been read.
     watch.sample_threads();
     let measured = watch.stop();
