@@ -6,7 +6,6 @@ mod machine;
 mod ring;
 mod storage;
 
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,9 +48,18 @@ impl Subject {
     }
 }
 
+/// Looks at the machine.
+///
+/// # Errors
+///
+/// The current folder cannot be read.
+pub fn checks(args: &DoctorArgs) -> anyhow::Result<Vec<Check>> {
+    Ok(examine(&Subject::of(args)?))
+}
+
 /// Looks at the machine, prints one line a check and a verdict to stdout, and answers the exit code.
 pub fn run(args: &DoctorArgs) -> anyhow::Result<i32> {
-    let checks = examine(&Subject::of(args)?);
+    let checks = checks(args)?;
     let mut stdout = std::io::stdout().lock();
     let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (sentence, can_run) = verdict(&checks);
@@ -68,32 +76,10 @@ fn examine(subject: &Subject) -> Vec<Check> {
     checks
 }
 
-/// Says what a run did not measure and why, from the reasons of its record: one sentence for each reason, which names
-/// the quantities that share it. What was not asked for is left out.
-pub fn missing_for_query(reasons: &BTreeMap<String, String>) -> Vec<String> {
-    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (leaf, reason) in reasons.iter().filter(|(_, reason)| !reason.starts_with("not asked for")) {
-        by_reason.entry(reason).or_default().push(leaf);
-    }
-    by_reason.into_iter().map(|(reason, leaves)| format!("not measured: {}: {reason}", leaves.join(", "))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn reasons_that_several_share_are_said_once() {
-        let reasons = [("bios", "no tracefs"), ("cycles", "no PMU"), ("device_requests", "no tracefs")];
-        let mut reasons: BTreeMap<String, String> =
-            reasons.iter().map(|(leaf, reason)| ((*leaf).to_owned(), (*reason).to_owned())).collect();
-        reasons.insert("sqes_traced".to_owned(), "not asked for (counters = none)".to_owned());
-        assert_eq!(
-            missing_for_query(&reasons),
-            ["not measured: cycles: no PMU", "not measured: bios, device_requests: no tracefs"]
-        );
-    }
 
     #[test]
     fn the_folder_of_a_database_to_be_made_is_the_nearest_that_exists() {

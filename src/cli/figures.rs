@@ -15,27 +15,49 @@ use crate::report::{reference, study};
 /// Draw the figures of a campaign as SVG, PNG and PDF, with the CSV behind each
 ///
 /// Like the report they are a function of the folder's files alone.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FiguresArgs {
     /// Folder that `ioscope run` has filled
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// Write the files into this folder [default: DIR/figures]
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Draw these only (repeatable)
     #[arg(long, value_name = "NAME")]
-    only: Vec<String>,
+    pub only: Vec<String>,
     /// Take the published values from this file instead of those kept with the campaign
     #[arg(long, value_name = "FILE")]
-    reference: Option<PathBuf>,
+    pub reference: Option<PathBuf>,
     /// A line that is stamped on every figure
     #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Draws, writes and names the files on stdout; answers the exit code.
 pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
+    let Drawn { paths, errors } = draw(args)?;
+    for path in paths {
+        let _ = writeln!(io::stdout(), "{}", path.display());
+    }
+    Ok(if errors == 0 { exit::OK } else { exit::FAILED })
+}
+
+/// What was drawn.
+#[derive(Debug)]
+pub struct Drawn {
+    /// The files.
+    pub paths: Vec<PathBuf>,
+    /// Figures that could not be drawn; why is told on stderr.
+    pub errors: usize,
+}
+
+/// Draws and writes the figures.
+///
+/// # Errors
+///
+/// The folder holds no campaign, or the experiment's figures are not what a figure may be.
+pub fn draw(args: &FiguresArgs) -> anyhow::Result<Drawn> {
     let study = load(&args.folder)?;
     let specs = specs(&study.campaign.about.figures, &args.only)?;
     let published = match &args.reference {
@@ -47,9 +69,10 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
     let records = study::values(&args.folder, &study)
         .map_err(|error| usage(error.to_string(), "give the folder of a campaign"))?;
     let folder = args.out.clone().unwrap_or_else(|| args.folder.join("figures"));
-    let options =
-        DrawOptions { note: args.note.as_deref(), seed: study.campaign.plan.seed, reference: Some(&published) };
-    let mut code = exit::OK;
+    let quick = study.campaign.quick_mark();
+    let note = args.note.as_deref().or(quick.as_deref());
+    let options = DrawOptions { note, seed: study.campaign.plan.seed, reference: Some(&published) };
+    let mut drawn = Drawn { paths: Vec::new(), errors: 0 };
     for spec in &specs {
         // One figure that cannot be drawn does not take the others with it.
         let written = figure::draw(spec, &records, &options).and_then(|drawing| {
@@ -59,18 +82,14 @@ pub fn run(args: &FiguresArgs) -> anyhow::Result<i32> {
             figure::write(&drawing, &folder)
         });
         match written {
-            Ok(paths) => {
-                for path in paths {
-                    let _ = writeln!(io::stdout(), "{}", path.display());
-                }
-            }
+            Ok(paths) => drawn.paths.extend(paths),
             Err(error) => {
                 let _ = writeln!(io::stderr(), "error: {error}");
-                code = exit::FAILED;
+                drawn.errors += 1;
             }
         }
     }
-    Ok(code)
+    Ok(drawn)
 }
 
 /// Checks the figures of an experiment's file, before anything is measured for them.

@@ -1,5 +1,6 @@
 //! What a person types: one file per command.
 
+mod campaign;
 pub mod child;
 pub mod compare;
 pub mod dataset;
@@ -12,6 +13,7 @@ pub mod merge;
 mod one_shot;
 pub mod query;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scan;
 
@@ -49,6 +51,7 @@ struct Cli {
 enum Command {
     Query(Box<query::QueryArgs>),
     Run(run::RunArgs),
+    Reproduce(reproduce::ReproduceArgs),
     Report(report::ReportArgs),
     Figures(figures::FiguresArgs),
     Compare(compare::CompareArgs),
@@ -77,6 +80,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         Command::Figures(args) => figures::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Run(args) => run::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Merge(args) => merge::run(args),
         Command::Dataset(args) => dataset::run(args).map(|()| exit::OK),
         Command::Doctor(args) => doctor::run(args),

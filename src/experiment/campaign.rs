@@ -131,6 +131,9 @@ pub struct KeptOverrides {
     pub scale: Option<f64>,
     /// `--db`, for people; bytes that are not UTF-8 are shown as U+FFFD.
     pub database: Option<String>,
+    /// Made for a look only, with too little data and too few runs: report and figures say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quick: bool,
     /// `--sample`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleInterval>,

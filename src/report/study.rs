@@ -33,12 +33,36 @@ pub struct Campaign {
     pub plan_digest: String,
     /// What is measured, and in which order.
     pub plan: Plan,
+    /// What the command line said instead of the experiment's file.
+    pub overrides: Overrides,
     /// What the runs were made with.
     pub made_with: MadeWith,
     /// Changes that were accepted on the way.
     pub changes: Vec<Change>,
     /// Folders that were merged into this one.
     pub sources: Vec<Source>,
+}
+
+/// What the command line said instead of the experiment's file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// Made for a look only.
+    pub quick: bool,
+    /// Timed runs of each cell.
+    pub runs: Option<u32>,
+    /// Scale of the data set.
+    pub scale: Option<f64>,
+}
+
+impl Campaign {
+    /// What report and figures of a campaign say that was made for a look only; `None` for any other.
+    pub fn quick_mark(&self) -> Option<String> {
+        let Overrides { quick, runs, scale } = &self.overrides;
+        let scale = scale.map_or_else(String::new, |scale| format!(", scale {scale}"));
+        let runs = runs.map_or_else(String::new, |runs| format!(", {runs} runs"));
+        quick.then(|| format!("quick look{scale}{runs}: no result"))
+    }
 }
 
 /// What is said about an experiment.

@@ -16,6 +16,12 @@ pub fn heading(study: &Study, hosts: &[Host<'_>]) -> String {
     let about = &study.campaign.about;
     let title = if about.title.is_empty() { &about.name } else { &about.title };
     let mut text = format!("# {}\n\n", one_line(title));
+    if let Some(mark) = study.campaign.quick_mark() {
+        text.push_str(&format!(
+            "> **{}.** Too little data and too few runs for a verdict; `ioscope reproduce` without `--quick` makes them.\n\n",
+            one_line(&mark)
+        ));
+    }
     if !about.question.is_empty() {
         text.push_str(&format!("**Question.** {}\n\n", one_line(&about.question)));
     }
