@@ -69,13 +69,13 @@ impl Sampler {
                 let mut due = series.begin + interval;
                 // Nobody ever sends: the channel's end is the signal, and waiting for it is the sleep.
                 while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(until(due)) {
-                    series.take();
+                    series.take(Duration::ZERO);
                     // A sample that came late is not made up for by others in a burst.
                     while due <= Instant::now() {
                         due += interval;
                     }
                 }
-                series.take();
+                series.take(interval / 4);
                 series.end(interval)
             })
             .map_err(|e| format!("the sampling thread could not be made: {e}"))?;
@@ -136,8 +136,13 @@ impl Series {
         Series { device, begin: last.at, last, samples: Vec::new(), reasons: Vec::new() }
     }
 
-    fn take(&mut self) {
+    /// Takes a sample, unless there is one and less than `least` has passed since: rates over next to no time are
+    /// noise.
+    fn take(&mut self, least: Duration) {
         let now = reading(&self.device);
+        if !self.samples.is_empty() && now.at.duration_since(self.last.at) < least {
+            return;
+        }
         let sample = between(&self.last, &now, self.begin, &mut self.reasons);
         self.samples.extend(sample);
         self.last = now;

@@ -50,7 +50,7 @@ fn runs(records: &[Record]) -> Runs {
 }
 
 fn start(folder: &Folder, more: &[&str]) -> Child {
-    let mut command = folder.command();
+    let mut command = folder.interruptible();
     command.args(["run", "tiny.toml", "--db", "x.db", "--out", "out"]).args(more);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -362,6 +362,10 @@ fn a_file_that_is_no_experiment_is_refused_and_leaves_nothing() {
     refused("e.toml", &TINY[..TINY.find("[[").unwrap()], &["there is no [[matrix]]"]);
     refused("f.toml", &TINY.replace("q.sql", "missing.sql"), &["line 3: query missing.sql: No such file"]);
     refused("g.toml", &TINY.replace("pread\"", "pread\"], cpus = [\"9999"), &["line 7"]);
+    let figure = |text: &str| format!("{TINY}[[figure]]\n{text}\n");
+    refused("h.toml", &figure("name = \"f\"\nkindd = \"line\""), &["h.toml: figure f: ", "unknown field `kindd`"]);
+    let bars = "name = \"f\"\ntitle = \"t\"\nkind = \"bars\"\nx = \"window\"\ny = \"wall_s\"\nlog_y = true";
+    refused("i.toml", &figure(bars), &["i.toml: ", "figure f", "logarithmic"]);
     folder.ioscope(&["run", "nowhere.toml"]).refused(2, &["nowhere.toml: No such file"]);
     folder.ioscope(&["run", "tiny.toml", "--db", "nowhere.db"]).refused(2, &["nowhere.db"]);
     folder.ioscope(&["run", "tiny.toml", "--db", "x.db", "--runs", "0"]).refused(2, &["runs '0' is out of range"]);

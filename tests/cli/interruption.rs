@@ -21,7 +21,7 @@ fn folder() -> Folder {
 
 fn start(folder: &Folder, more: &[&str]) -> Child {
     folder
-        .command()
+        .interruptible()
         .args([
             "query",
             "endless.sql",

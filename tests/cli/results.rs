@@ -101,7 +101,7 @@ fn records_are_appended() {
 #[test]
 fn counters_decide_which_runs_there_are() {
     let folder = folder();
-    for (counters, timed, counted) in [("none", 2, 0), ("all", 0, 2), ("both", 2, 1)] {
+    for (counters, timed, counted) in [("none", 2, 0), ("all", 0, 2), ("both", 2, 1), ("paired", 2, 2)] {
         let name = format!("{counters}.jsonl");
         folder
             .ioscope(&[
@@ -124,6 +124,31 @@ fn counters_decide_which_runs_there_are() {
         let records = folder.records(&name);
         let is_counted = records.iter().filter(|record| record.counted).count();
         assert_eq!((records.len() - is_counted, is_counted), (timed, counted), "{counters}");
+    }
+}
+
+#[test]
+fn the_runs_that_are_sampled_are_those_whose_walls_are_not_compared() {
+    let folder = folder();
+    for (counters, expected) in [("none", [(false, true)].as_slice()), ("both", &[(true, true), (false, false)])] {
+        let name = format!("{counters}.jsonl");
+        let arguments = ["query", "q.sql", "--db", "x.db", "--engine", "sqlite", "--backend", "pread", "--json", &name];
+        folder.ioscope(&[&arguments[..], &["--counters", counters, "--sample", "1ms"]].concat()).ok();
+        let records = folder.records(&name);
+        let sampled: Vec<(bool, bool)> = records.iter().map(|r| (r.counted, r.samples.is_some())).collect();
+        assert_eq!(sampled, expected, "{counters}");
+        for record in records.iter().filter(|record| record.samples.is_some()) {
+            let (samples, sampling) = (record.samples.as_ref().unwrap(), record.sampling.as_ref().unwrap());
+            assert!(!samples.is_empty() && samples.is_sorted_by(|a, b| a.t_s < b.t_s), "{samples:?}");
+            assert_eq!(sampling.sample_interval_s, 0.001);
+            assert!(sampling.sampler_cpu_s.unwrap() > 0.0);
+            assert_eq!(record.unexplained(), Vec::<String>::new());
+        }
+    }
+    for bad in ["0", "none", "2m"] {
+        folder
+            .ioscope(&["query", "q.sql", "--db", "x.db", "--sample", bad])
+            .refused(2, &["is no interval of samples; from 1ms to 1m"]);
     }
 }
 

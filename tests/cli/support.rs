@@ -47,6 +47,15 @@ impl Folder {
         command
     }
 
+    /// The same for a test that sends signals: whoever started the tests may have them ignored (nohup, a job in the
+    /// background), and a program keeps that.
+    pub fn interruptible(&self) -> Command {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_ioscope")]);
+        command.current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
     /// Names and contents of all files.
     pub fn contents(&self) -> BTreeMap<OsString, Vec<u8>> {
         let entries = std::fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap());

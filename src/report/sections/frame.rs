@@ -6,6 +6,7 @@ use crate::page::ranges;
 use crate::report::grid::grouped;
 use crate::report::hosts::Host;
 use crate::report::markdown::{Table, list, one_line, plural};
+use crate::report::run::Run;
 use crate::report::study::Study;
 
 /// B-trees that the data set's table names; the rest is summed.
@@ -49,6 +50,24 @@ pub fn heading(study: &Study, hosts: &[Host<'_>]) -> String {
     text
 }
 
+/// Which runs were sampled while under way, and what that cost.
+fn sampled(study: &Study) -> Option<String> {
+    let of = |run: &Run| Some((run.number("sample_interval_s")?, run.number("sampler_cpu_s")?, run.number("wall_s")?));
+    let sampled: Vec<(f64, f64, f64)> = study.runs.iter().filter_map(of).collect();
+    let (interval_s, ..) = sampled.first()?;
+    let share = |&(_, cpu_s, wall_s): &(f64, f64, f64)| if wall_s > 0.0 { 100.0 * cpu_s / wall_s } else { 0.0 };
+    let mut shares: Vec<f64> = sampled.iter().map(share).collect();
+    shares.sort_by(f64::total_cmp);
+    let most = shares.last()?;
+    Some(format!(
+        "every {} ms in {}; the thread that took them used {:.1} % of a CPU in the median run, {most:.1} % at most, which is \
+         in the run's CPU time",
+        interval_s * 1000.0,
+        plural(sampled.len(), "run"),
+        shares.get(shares.len() / 2)?,
+    ))
+}
+
 /// The figures that the experiment names.
 pub fn figures(study: &Study) -> String {
     let figures = &study.campaign.about.figures;
@@ -82,6 +101,7 @@ pub fn protocol(study: &Study) -> String {
             other => other.to_owned(),
         },
     ));
+    rows.extend(sampled(study).map(|text| ("samples", text)));
     rows.push(("order", format!("rounds of one run of each cell, shuffled (seed {})", plan.seed)));
     rows.push(("warm-up rounds", plan.warmup.to_string()));
     rows.push(("time limit of a run", plan.timeout_s.map_or_else(|| "none".to_owned(), |s| format!("{s} s"))));
