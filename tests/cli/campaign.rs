@@ -327,10 +327,15 @@ fn gnu_parallel_spreads_a_campaign_over_two_shards() {
         return;
     }
     let folder = folder();
+    // Each has a copy, as each machine would: two shards that read one file on one machine warm it for each other.
+    for shard in ["1", "2"] {
+        std::fs::create_dir(folder.path().join(shard)).unwrap();
+        std::fs::copy(folder.path().join("x.db"), folder.path().join(shard).join("x.db")).unwrap();
+    }
     let ioscope = env!("CARGO_BIN_EXE_ioscope");
     let spread = Command::new("parallel")
         .args(["--will-cite", "--jobs", "2", "--halt", "soon,fail=1"])
-        .args([&format!("'{ioscope}'"), "run", "tiny.toml", "--db", "x.db", "--shard", "{}/2", ":::", "1", "2"])
+        .args([&format!("'{ioscope}'"), "run", "tiny.toml", "--db", "{}/x.db", "--shard", "{}/2", ":::", "1", "2"])
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .stdin(Stdio::null())
@@ -365,7 +370,7 @@ fn a_file_that_is_no_experiment_is_refused_and_leaves_nothing() {
     let figure = |text: &str| format!("{TINY}[[figure]]\n{text}\n");
     refused("h.toml", &figure("name = \"f\"\nkindd = \"line\""), &["h.toml: figure f: ", "unknown field `kindd`"]);
     let bars = "name = \"f\"\ntitle = \"t\"\nkind = \"bars\"\nx = \"window\"\ny = \"wall_s\"\nlog_y = true";
-    refused("i.toml", &figure(bars), &["i.toml: ", "figure f", "logarithmic"]);
+    refused("i.toml", &figure(bars), &["i.toml: ", "figure `f`", "logarithmic"]);
     folder.ioscope(&["run", "nowhere.toml"]).refused(2, &["nowhere.toml: No such file"]);
     folder.ioscope(&["run", "tiny.toml", "--db", "nowhere.db"]).refused(2, &["nowhere.db"]);
     folder.ioscope(&["run", "tiny.toml", "--db", "x.db", "--runs", "0"]).refused(2, &["runs '0' is out of range"]);
