@@ -133,7 +133,20 @@ pub fn number_or_range(value: &Value, form: Form) -> Option<String> {
 /// Every section that the experiment names, on one machine.
 pub fn section(study: &Study, host: &Host<'_>) -> String {
     let text: String = study.campaign.about.reference.iter().map(|reference| one(reference, host)).collect();
-    if text.is_empty() { text } else { format!("### Published values beside the measured ones\n\n{text}") }
+    if text.is_empty() {
+        return text;
+    }
+    let data = &study.campaign.plan.data;
+    let same = data.starts_with("TPC-H, scale 1,");
+    let other = if same {
+        String::new()
+    } else {
+        format!(
+            "**They are of TPC-H at scale 1, and this campaign's data are {}: no count or time compares.**\n\n",
+            one_line(data)
+        )
+    };
+    format!("### Published values beside the measured ones\n\n{other}{text}")
 }
 
 fn one(reference: &Reference, host: &Host<'_>) -> String {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::differences;
 use super::published::number_or_range;
 use super::wasted::{self, Wasted};
 use crate::report::grid::grouped;
@@ -46,8 +47,25 @@ pub fn section(study: &Study, host: &Host<'_>, seed: u64) -> String {
              the window (SQEs, bios, merges) is comparable, walls are not.\n\n",
         );
     }
+    if let Some(reference) = published {
+        text.push_str(&differences(&arms, &reference.values));
+    }
     text.push_str(&extra(study, &arms, published.map(|reference| &reference.values)));
     text
+}
+
+/// Why what the block layer counted is not what was published.
+fn differences(arms: &[Arm<'_, '_>], published: &Value) -> String {
+    let items = arms.iter().filter(|arm| is_published_arm(arm)).flat_map(|arm| {
+        let row = |window: &u64| published.get(format!("window_{window}"));
+        let rows = arm.cells.iter().filter_map(move |(window, cell)| Some((*window, cell, row(window)?)));
+        rows.flat_map(|(window, cell, row)| differences::explained(&arm.name, window, cell, row))
+    });
+    let items: Vec<String> = items.collect();
+    match items.is_empty() {
+        true => String::new(),
+        false => format!("Where they differ from the published counts:\n\n{}", list(items)),
+    }
 }
 
 fn arms<'h, 'a>(host: &'h Host<'a>) -> Vec<Arm<'h, 'a>> {
