@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::error::usage;
 use super::exit;
 use super::report::load;
+use crate::experiment::file::{self, Overrides};
 use crate::report::figure::{self, DrawOptions, FigureSpec};
 use crate::report::{reference, study};
 
@@ -20,6 +21,9 @@ pub struct FiguresArgs {
     /// Folder that `ioscope run` has filled
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Draw the figures of this experiment's file instead of those kept with the campaign
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Write the files into this folder [default: DIR/figures]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -59,7 +63,15 @@ pub struct Drawn {
 /// The folder holds no campaign, or the experiment's figures are not what a figure may be.
 pub fn draw(args: &FiguresArgs) -> anyhow::Result<Drawn> {
     let study = load(&args.folder)?;
-    let specs = specs(&study.campaign.about.figures, &args.only)?;
+    let figures = match &args.file {
+        Some(path) => {
+            let figures = file::load(path, &Overrides::default())?.definition.about.figures;
+            check(&figures, path)?;
+            figures
+        }
+        None => study.campaign.about.figures.clone(),
+    };
+    let specs = specs(&figures, &args.only)?;
     let published = match &args.reference {
         Some(path) => reference::all(Some(path)),
         None => reference::with_stored(&study),

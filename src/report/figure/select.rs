@@ -278,6 +278,8 @@ fn series_names(
                 words.push(axis.say(spec, *at));
             }
         }
+        // A label of nothing is how a specification leaves out what is usual.
+        words.retain(|word| !word.is_empty());
         words.extend(chosen.hosts.get(*host).and_then(|(_, name)| name.clone()));
         for quantity in as_series {
             let mut words = words.clone();
@@ -287,12 +289,17 @@ fn series_names(
             names.push(SeriesName { name: words.join(", "), look: alike(names.len()) });
         }
     }
-    // Two axes show as colour and dash pattern.
+    // The first axis shows as colour, what stands beside it as dash pattern.
     let colors = axes.series.first().map_or(1, |axis| axis.values.len());
-    if spec.kind == Kind::Line && colors > 1 && colors < names.len() && names.len() % colors == 0 {
-        let each = names.len() / colors;
-        for (at, name) in names.iter_mut().enumerate() {
-            name.look = Look { color: at / each, dash: at % each, mark: at };
+    if spec.kind == Kind::Line && colors > 1 && colors < names.len() {
+        let keys = keys.iter().flat_map(|(values, _)| std::iter::repeat_n(values, as_series.len()));
+        let mut seen = vec![0; colors];
+        for (at, (name, values)) in names.iter_mut().zip(keys).enumerate() {
+            let color = values.first().copied().unwrap_or(0);
+            if let Some(dash) = seen.get_mut(color) {
+                name.look = Look { color, dash: *dash, mark: at };
+                *dash += 1;
+            }
         }
     }
     names

@@ -59,7 +59,8 @@ pub struct FigureSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_unit: Option<String>,
     /// What is written for a value of an axis, for an axis or for a quantity: `uring-sqpoll = "SQPOLL"`. A value that
-    /// stands on several axes can be named with its axis: `"cpus=0" = "one CPU"`.
+    /// stands on several axes can be named with its axis: `"cpus=0" = "one CPU"`. An empty text leaves it out of a series'
+    /// name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Published values.

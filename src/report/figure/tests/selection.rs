@@ -309,3 +309,32 @@ fn a_figure_is_a_table_of_an_experiment_file() {
     assert_eq!(csv.lines().filter(|row| row.contains(",published")).count(), 2, "{csv}");
     assert!(csv.contains("\"Turso, per-page\",window,32,merged_percent,counted runs,2,"), "{csv}");
 }
+
+#[test]
+fn series_of_one_colour_are_those_of_one_value_of_the_first_axis_however_many_each_has() {
+    let arm = |backend: &str, direct: &str| json!({ "backend": backend, "direct": direct, "window": 8 });
+    let arms =
+        [arm("pread", "disabled"), arm("uring", "disabled"), arm("uring", "required"), arm("uring-sqpoll", "required")];
+    let groups = json!({ "times": { "wall_s": 1.0 } });
+    let records: Vec<Value> = (0..4).map(|at| record(&format!("c{at}"), 1, false, &arms[at], &groups)).collect();
+    let spec = spec(json!({
+        "name": "f", "title": "t", "kind": "line", "x": "window", "y": "wall_s", "series": ["backend", "direct"],
+    }));
+    let data = crate::report::figure::select::select(&spec, &records, 1, None).unwrap();
+    let looks: Vec<(usize, usize)> = data.series.iter().map(|series| (series.look.color, series.look.dash)).collect();
+    assert_eq!(looks, [(0, 0), (1, 0), (1, 1), (2, 0)]);
+}
+
+#[test]
+fn an_empty_label_leaves_a_value_out_of_the_name() {
+    let arm = |threads: u32| json!({ "backend": "uring", "threads": threads, "window": 8 });
+    let groups = json!({ "times": { "wall_s": 1.0 } });
+    let records = [record("a", 1, false, &arm(1), &groups), record("b", 1, false, &arm(2), &groups)];
+    let spec = spec(json!({
+        "name": "f", "title": "t", "kind": "line", "x": "window", "y": "wall_s", "series": ["backend", "threads"],
+        "labels": { "threads=1": "", "threads=2": "two threads" },
+    }));
+    let data = crate::report::figure::select::select(&spec, &records, 1, None).unwrap();
+    let names: Vec<&str> = data.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["wall time", "two threads"]);
+}
