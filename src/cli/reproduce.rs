@@ -129,8 +129,7 @@ mod tests {
     fn the_experiments_of_the_study_are_well_formed_at_both_sizes() {
         for source in STUDY {
             let whole = source.load(&Overrides::default()).unwrap().definition;
-            let Source::BuiltIn { name, .. } = source else { panic!("{source:?}") };
-            assert_eq!(whole.about.name, name);
+            assert!(matches!(source, Source::BuiltIn { name, .. } if name == whole.about.name), "{source:?}");
             assert!(!whole.cells.is_empty());
             let quick = Overrides { scale: Scale::new(QUICK.0).ok(), runs: Some(QUICK.1), ..Overrides::default() };
             let quick = source.load(&quick).unwrap().definition;

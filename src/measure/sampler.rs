@@ -107,7 +107,7 @@ struct Reading {
 }
 
 fn reading(device: &Result<BlockDevice, String>) -> Reading {
-    let of = |device: &Result<BlockDevice, String>| device.as_ref().map_err(Clone::clone).map(Clone::clone);
+    let of = |device: &Result<BlockDevice, String>| device.as_ref().map_err(Clone::clone).cloned();
     Reading {
         at: Instant::now(),
         disk: of(device).and_then(|device| device.stats()),

@@ -150,13 +150,21 @@ impl Run {
             "sqpoll_work_percent" => &["sqpoll_work_s", "sqpoll_s"],
             _ => &[],
         };
+        const OF_SCANS: [&str; 7] =
+            ["iops", "ops", "ops_per_cpu_s", "iops_per_cpu_s", "turns", "latency", "after_pause"];
+        let is_of_scans = leaf.starts_with("touch_")
+            || OF_SCANS.iter().any(|known| leaf == *known || name.starts_with(&format!("{known}.")));
+        let otherwise = match is_of_scans && !self.asked.contains_key("block_bytes") {
+            true => "a query, and no scan of the reader alone",
+            false => "the record gives no reason",
+        };
         // Where a whole group is null its own name has the reason: `latency` for latency.p50_us, `touch` for touch_...
         let groups = name.rsplit('.').skip(1).chain(leaf.split_once('_').map(|(group, _)| group));
         std::iter::once(leaf)
             .chain(sources.iter().copied())
             .chain(groups)
             .find_map(|name| self.reasons.get(name))
-            .map_or("the record gives no reason", String::as_str)
+            .map_or(otherwise, String::as_str)
     }
 
     /// Names of the quantities that begin so.
