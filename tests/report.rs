@@ -104,3 +104,55 @@ fn campaigns_are_compared_and_differences_refused() {
     std::fs::write(&path, campaign.replace("\"name\":\"readahead\"", "\"name\":\"other\"")).unwrap();
     refused(&["compare", a, b, "--accept-differences"], &["experiment 'readahead'", "'other'", "nothing to compare"]);
 }
+
+/// The files in a folder, by name.
+fn files(folder: &Path) -> std::collections::BTreeMap<std::ffi::OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap())).collect()
+}
+
+#[test]
+fn figures_of_stored_records_are_the_same_bytes_each_time() {
+    let (folder, experiment) = (copy(), Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/readahead.toml"));
+    let (path, experiment) = (folder.path().to_str().unwrap(), experiment.to_str().unwrap().to_owned());
+    // The stored campaign is older than its experiment's figures.
+    refused(&["figures", path], &["names no figure", "[[figure]]"]);
+    let draw = |out: &Path, more: &[&str]| {
+        let arguments = [&["figures", path, "--file", &experiment, "--out", out.to_str().unwrap()], more].concat();
+        let output = ioscope(&arguments);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let named: Vec<PathBuf> = text(&output.stdout).lines().map(PathBuf::from).collect();
+        assert!(named.iter().all(|path| path.is_file()), "{named:?}");
+        (named.len(), files(out))
+    };
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (count, drawn) = draw(first.path(), &[]);
+    assert_eq!((count, drawn.len()), (7 * 4, 7 * 4));
+    assert_eq!(draw(second.path(), &[]).1, drawn);
+    let only = tempfile::tempdir().unwrap();
+    let names: Vec<String> =
+        draw(only.path(), &["--only", "sqes"]).1.keys().map(|name| name.to_str().unwrap().to_owned()).collect();
+    assert_eq!(names, ["sqes.csv", "sqes.pdf", "sqes.png", "sqes.svg"]);
+    refused(&["figures", path, "--file", &experiment, "--only", "sqse"], &["no figure 'sqse'", "sqes"]);
+    refused(&["figures", path, "--file", "/no/such.toml"], &["/no/such.toml: No such file"]);
+}
+
+#[test]
+fn a_quick_look_is_marked_in_report_and_figures() {
+    let (folder, experiment) = (copy(), Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/readahead.toml"));
+    let path = folder.path().join("campaign.json");
+    let mut campaign: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    campaign["overrides"] = serde_json::json!({ "quick": true, "runs": 3, "scale": 0.1 });
+    std::fs::write(&path, campaign.to_string()).unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let mark = "quick look, scale 0.1, 3 runs: no result";
+    let report = ioscope(&["report", folder]);
+    assert!(text(&report.stdout).contains(&format!("> **{mark}.**")), "{}", text(&report.stdout));
+    let drawn = tempfile::tempdir().unwrap();
+    let arguments =
+        ["figures", folder, "--file", experiment.to_str().unwrap(), "--out", drawn.path().to_str().unwrap()];
+    assert!(ioscope(&arguments).status.success());
+    for (name, bytes) in files(drawn.path()).iter().filter(|(name, _)| name.to_str().unwrap().ends_with(".svg")) {
+        assert!(text(bytes).contains(mark), "{name:?} is not marked");
+    }
+}

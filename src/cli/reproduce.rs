@@ -27,6 +27,13 @@ const STUDY: [Source; 3] = [
 
 /// Scale factor and timed runs of a quick look.
 const QUICK: (f64, u32) = (0.1, 3);
+/// Random reads of a scan in a quick look.
+const QUICK_READS: u64 = 2500;
+
+/// What a quick look says instead of the experiments' files.
+fn quick() -> Overrides {
+    Overrides { scale: Scale::new(QUICK.0).ok(), runs: Some(QUICK.1), reads: Some(QUICK_READS), ..Overrides::default() }
+}
 
 static AFTER_HELP: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -83,7 +90,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<i32> {
 /// Makes the runs of one experiment.
 fn make(source: Source, out: &Path, args: &ReproduceArgs) -> anyhow::Result<(PathBuf, campaign::Outcome)> {
     let asked = match args.quick {
-        true => Overrides { scale: Scale::new(QUICK.0).ok(), runs: Some(QUICK.1), ..Overrides::default() },
+        true => quick(),
         false => Overrides::default(),
     };
     let name = source.load(&asked)?.definition.about.name;
@@ -131,10 +138,12 @@ mod tests {
             let whole = source.load(&Overrides::default()).unwrap().definition;
             assert!(matches!(source, Source::BuiltIn { name, .. } if name == whole.about.name), "{source:?}");
             assert!(!whole.cells.is_empty());
-            let quick = Overrides { scale: Scale::new(QUICK.0).ok(), runs: Some(QUICK.1), ..Overrides::default() };
-            let quick = source.load(&quick).unwrap().definition;
+            let quick = source.load(&quick()).unwrap().definition;
             assert_eq!(quick.cells.len(), whole.cells.len());
             assert!(quick.cells.iter().all(|cell| cell.runs <= QUICK.1));
+            assert!(
+                quick.cells.iter().all(|cell| !cell.name.contains("random-n") || cell.name.contains("random-n2500"))
+            );
             assert_eq!(quick.dataset.to_string(), "TPC-H, scale 0.1, pages of 4096 bytes");
         }
     }

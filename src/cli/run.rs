@@ -25,8 +25,8 @@ const INSTEAD: &str = "Instead of what the file says";
 const SITTINGS: &str = "Sittings";
 
 const NOTES: &str = "\
-Each run is a process of its own, and its record is on the disk before the next run begins: after Ctrl-C,
-a crash or a full disk, --resume makes the runs that are missing.";
+Each run is a process of its own, and its record is on the disk before the next run begins: after Ctrl-C, a crash or a \
+full disk, --resume makes the runs that are missing.";
 
 static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{NOTES}\n\n{}", exit::HELP));
 
@@ -77,7 +77,8 @@ fn runs(text: &str) -> Result<u32, plan::AxisError> {
 
 /// Runs the experiment and answers the exit code.
 pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
-    let asked = Overrides { runs: args.runs, scale: args.scale, database: args.db.clone(), sample: args.sample };
+    let asked =
+        Overrides { runs: args.runs, scale: args.scale, database: args.db.clone(), sample: args.sample, reads: None };
     if asked.database.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
         return Err(usage("--db is empty", "give the path of a database"));
     }

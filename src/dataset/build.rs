@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use serde::Serialize;
 
 use super::Progress;
 use super::error::DatasetError;
@@ -35,27 +36,26 @@ pub(super) fn build(
     out: &Path,
     progress: Progress,
 ) -> Result<Manifest, DatasetError> {
+    in_folder(out, |folder| {
+        check_space(folder, bytes_needed(scale, page_size_bytes), out)?;
+        write(folder, scale, page_size_bytes, out, progress)
+    })
+}
+
+/// Works in the folder of `out`, which is made where it is missing, and removed again where that fails; what an earlier
+/// attempt left there is removed first.
+pub(super) fn in_folder<T>(out: &Path, work: impl FnOnce(&Path) -> Result<T, DatasetError>) -> Result<T, DatasetError> {
     let folder = folder_of(out);
     let folder_is_new = !folder.exists();
     std::fs::create_dir_all(folder).map_err(|error| DatasetError::io("create the folder", folder, error))?;
-    let built = build_in(folder, scale, page_size_bytes, out, progress);
-    if built.is_err() && folder_is_new {
+    let done = remove_abandoned(out)
+        .map_err(|error| DatasetError::io("read the folder", folder, error))
+        .and_then(|()| work(folder));
+    if done.is_err() && folder_is_new {
         // Only an empty folder can be removed this way.
         let _removed = std::fs::remove_dir(folder);
     }
-    built
-}
-
-fn build_in(
-    folder: &Path,
-    scale: Scale,
-    page_size_bytes: u32,
-    out: &Path,
-    progress: Progress,
-) -> Result<Manifest, DatasetError> {
-    remove_abandoned(out).map_err(|error| DatasetError::io("read the folder", folder, error))?;
-    check_space(folder, scale, page_size_bytes, out)?;
-    write(folder, scale, page_size_bytes, out, progress)
+    done
 }
 
 /// Everything after the look at the free space, which may have been too hopeful.
@@ -74,11 +74,11 @@ pub(super) fn write(
     let size_bytes =
         database.file().metadata().map_err(|error| DatasetError::io("look at", database.path(), error))?.len();
     let manifest = Manifest::new(scale, page_size_bytes, &tally, size_bytes, header_of(database.path())?);
-    publish(folder, database, manifest, out)
+    publish(folder, database, manifest, out, Manifest::read_and_check)
 }
 
-/// Refuses to start what could not be finished.
-fn check_space(folder: &Path, scale: Scale, page_size_bytes: u32, out: &Path) -> Result<(), DatasetError> {
+/// Bytes that the finished file needs at most.
+fn bytes_needed(scale: Scale, page_size_bytes: u32) -> u64 {
     // Sizes at SF 1, measured and rounded up; larger pages need a little less.
     let bytes_at_one = match page_size_bytes {
         512 => 1.50e9,
@@ -86,7 +86,11 @@ fn check_space(folder: &Path, scale: Scale, page_size_bytes: u32, out: &Path) ->
         2048 => 1.30e9,
         _ => 1.27e9,
     };
-    let needed = (bytes_at_one * scale.get()) as u64 + (1 << 20);
+    (bytes_at_one * scale.get()) as u64 + (1 << 20)
+}
+
+/// Refuses to start what could not be finished.
+pub(super) fn check_space(folder: &Path, needed: u64, out: &Path) -> Result<(), DatasetError> {
     let free = nix::sys::statvfs::statvfs(folder)
         .map_err(|error| DatasetError::io("ask for the free space of", folder, error.into()))?;
     let available = free.blocks_available() * free.fragment_size();
@@ -116,7 +120,8 @@ fn fill(
     connection.execute_batch(LOAD_PRAGMAS).map_err(sqlite)?;
     connection.execute_batch(SCHEMA_SQL).map_err(sqlite)?;
     connection.execute_batch("BEGIN").map_err(sqlite)?;
-    let bar = progress.bar(scale);
+    // Rows at SF 1; the number of LINEITEM rows is only known afterwards, and is within a thousandth of this.
+    let bar = progress.bar((8_661_245.0 * scale.get()) as u64, format!("TPC-H SF {scale}"));
     let tally = thread::scope(|scope| {
         let (full_sender, full) = mpsc::sync_channel(BATCHES_WAITING);
         let (empty, empty_receiver) = mpsc::channel();
@@ -140,7 +145,7 @@ fn fill(
 }
 
 /// Opens the database; the path is made absolute, since SQLite takes a relative one that begins with `file:` for a URI.
-fn open(database: &Path, out: &Path, flags: OpenFlags) -> Result<Connection, DatasetError> {
+pub(super) fn open(database: &Path, out: &Path, flags: OpenFlags) -> Result<Connection, DatasetError> {
     let absolute = std::path::absolute(database).map_err(|error| DatasetError::io("find", database, error))?;
     Connection::open_with_flags(absolute, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|error| DatasetError::sqlite("open", out, error))
@@ -199,7 +204,7 @@ fn verify_q6(connection: &Connection, tally: &Tally, out: &Path) -> Result<(), D
     expect(out, || "the answer of Q6".to_owned(), &expected, &format!("{:.4}", found.unwrap_or(0.0)))
 }
 
-fn expect(out: &Path, what: impl Fn() -> String, expected: &str, found: &str) -> Result<(), DatasetError> {
+pub(super) fn expect(out: &Path, what: impl Fn() -> String, expected: &str, found: &str) -> Result<(), DatasetError> {
     if expected == found {
         return Ok(());
     }
@@ -212,12 +217,19 @@ fn expect(out: &Path, what: impl Fn() -> String, expected: &str, found: &str) ->
 }
 
 /// Gives manifest and database their names, in this order, each on the disk before the next step.
-fn publish(folder: &Path, database: Temporary, manifest: Manifest, out: &Path) -> Result<Manifest, DatasetError> {
+/// Where another process was faster, its pair is taken as `existing` reads it.
+pub(super) fn publish<M: Serialize>(
+    folder: &Path,
+    database: Temporary,
+    manifest: M,
+    out: &Path,
+    existing: impl FnOnce(&Path) -> Result<M, DatasetError>,
+) -> Result<M, DatasetError> {
     let directory = File::open(folder).map_err(|error| DatasetError::io("open the folder", folder, error))?;
     // Held until the function returns. A file system without locks leaves the rename, which does not replace.
     let _locked = directory.lock();
     if out.exists() {
-        return Manifest::read_and_check(out);
+        return existing(out);
     }
     let manifest_path = Manifest::path_for(out);
     let written = Temporary::create(out)

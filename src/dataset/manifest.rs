@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::DatasetError;
@@ -83,54 +84,17 @@ impl Manifest {
 
     /// Reads the manifest of a database and checks that the file is the one that it describes.
     pub(super) fn read_and_check(database: &Path) -> Result<Self, DatasetError> {
-        let manifest_path = Manifest::path_for(database);
-        let metadata = std::fs::metadata(database).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => DatasetError::Missing { path: database.to_owned() },
-            _ => DatasetError::io("open", database, error),
-        })?;
-        if metadata.is_dir() {
-            return Err(DatasetError::io("use", database, std::io::ErrorKind::IsADirectory.into()));
-        }
-        let text = std::fs::read_to_string(&manifest_path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                DatasetError::NoManifest { path: database.to_owned(), manifest: manifest_path.clone() }
-            }
-            std::io::ErrorKind::InvalidData => bad(database, "it is not UTF-8 text".to_owned()),
-            _ => DatasetError::io("read", &manifest_path, error),
-        })?;
-        let manifest = Manifest::parse(&text).map_err(|why| bad(database, why))?;
-        manifest.check_file(database, metadata.len())?;
+        let (size_bytes, text) = read_text(database)?;
+        let manifest: Manifest = parse(&text, MANIFEST_VERSION).map_err(|why| bad(database, why))?;
+        manifest.check_file(database, size_bytes)?;
         Ok(manifest)
-    }
-
-    /// Understands a manifest's text; the version is looked at first, since another version may have other fields.
-    fn parse(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Version {
-            manifest_version: u32,
-        }
-        let Version { manifest_version } = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if manifest_version != MANIFEST_VERSION {
-            return Err(format!(
-                "it has version {manifest_version}, and this program knows version {MANIFEST_VERSION}"
-            ));
-        }
-        serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
     fn check_file(&self, database: &Path, size_bytes: u64) -> Result<(), DatasetError> {
         self.expect(database, "benchmark", &self.benchmark, "tpch")?;
         self.expect(database, "schema digest", &self.schema_digest, &schema_digest())?;
         self.expect(database, "size in bytes", &size_bytes, &self.size_bytes)?;
-        let header = header_of(database)?;
-        if header != self.header {
-            return Err(DatasetError::Mismatch {
-                path: database.to_owned(),
-                what: "header",
-                found: "another one: somebody has written to the file since it was made".to_owned(),
-                expected: "the one in the manifest".to_owned(),
-            });
-        }
+        let header = check_header(database, &self.header)?;
         // Bytes 16 and 17 hold the page size, and 1 stands for 65536.
         let stored = header.get(32..36).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0);
         let stored = if stored == 1 { 65536 } else { stored };
@@ -162,7 +126,54 @@ impl Manifest {
     }
 }
 
-fn bad(database: &Path, why: String) -> DatasetError {
+/// The size of a database that exists, in bytes, and the text of its manifest.
+pub(super) fn read_text(database: &Path) -> Result<(u64, String), DatasetError> {
+    let manifest_path = Manifest::path_for(database);
+    let metadata = std::fs::metadata(database).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => DatasetError::Missing { path: database.to_owned() },
+        _ => DatasetError::io("open", database, error),
+    })?;
+    if metadata.is_dir() {
+        return Err(DatasetError::io("use", database, std::io::ErrorKind::IsADirectory.into()));
+    }
+    let text = std::fs::read_to_string(&manifest_path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            DatasetError::NoManifest { path: database.to_owned(), manifest: manifest_path.clone() }
+        }
+        std::io::ErrorKind::InvalidData => bad(database, "it is not UTF-8 text".to_owned()),
+        _ => DatasetError::io("read", &manifest_path, error),
+    })?;
+    Ok((metadata.len(), text))
+}
+
+/// Understands a manifest's text; the version is looked at first, since another version may have other fields.
+pub(super) fn parse<M: DeserializeOwned>(text: &str, version: u32) -> Result<M, String> {
+    #[derive(Deserialize)]
+    struct Version {
+        manifest_version: u32,
+    }
+    let Version { manifest_version } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if manifest_version != version {
+        return Err(format!("it has version {manifest_version}, and this program knows version {version}"));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The header of a database, which must be the one that its manifest has.
+pub(super) fn check_header(database: &Path, expected: &str) -> Result<String, DatasetError> {
+    let header = header_of(database)?;
+    if header == expected {
+        return Ok(header);
+    }
+    Err(DatasetError::Mismatch {
+        path: database.to_owned(),
+        what: "header",
+        found: "another one: somebody has written to the file since it was made".to_owned(),
+        expected: "the one in the manifest".to_owned(),
+    })
+}
+
+pub(super) fn bad(database: &Path, why: String) -> DatasetError {
     DatasetError::BadManifest { path: database.to_owned(), manifest: Manifest::path_for(database), why }
 }
 
@@ -202,7 +213,7 @@ mod tests {
 
     #[test]
     fn another_version_is_named_as_the_reason_whatever_else_the_manifest_holds() {
-        let why = Manifest::parse(r#"{"manifest_version": 2, "future": true}"#).unwrap_err();
+        let why = parse::<Manifest>(r#"{"manifest_version": 2, "future": true}"#, MANIFEST_VERSION).unwrap_err();
         assert_eq!(why, "it has version 2, and this program knows version 1");
     }
 }

@@ -1,9 +1,10 @@
 //! The databases that are asked, made when they are missing.
 //!
 //! TPC-H in SQLite files: [`ensure`] makes one, or takes the one that is there after checking that it is the one that is
-//! wanted. Generation (crate `tpchgen`) and insertion overlap; the layout of the pages is that of rows inserted one after the
+//! wanted; [`app::ensure`] does the same for the tables of an application. Generation (crate `tpchgen`) and insertion overlap; the layout of the pages is that of rows inserted one after the
 //! other in key order. [`DatasetError`] says what went wrong, and then nothing half made is left.
 
+pub mod app;
 pub mod batch;
 mod build;
 mod error;
@@ -64,18 +65,16 @@ pub enum Progress {
 }
 
 impl Progress {
-    fn bar(self, scale: Scale) -> ProgressBar {
+    /// A bar over so many rows.
+    fn bar(self, rows: u64, what: String) -> ProgressBar {
         if self == Progress::Silent {
             return ProgressBar::hidden();
         }
-        // Rows at SF 1; the number of LINEITEM rows is only known afterwards, and is within a thousandth of this.
-        let bar = ProgressBar::new((8_661_245.0 * scale.get()) as u64);
-        if let Ok(style) =
-            ProgressStyle::with_template("TPC-H {msg} {wide_bar} {percent}% {human_pos} rows, {eta} left")
-        {
+        let bar = ProgressBar::new(rows);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {human_pos} rows, {eta} left") {
             bar.set_style(style);
         }
-        bar.set_message(format!("SF {scale}"));
+        bar.set_message(what);
         bar
     }
 }

@@ -92,6 +92,8 @@ pub struct Overrides {
     pub database: Option<PathBuf>,
     /// How often a run is sampled.
     pub sample: Option<SampleInterval>,
+    /// Most random reads of a scan.
+    pub reads: Option<u64>,
 }
 
 /// Why a file is no experiment that can be run: one thing, where it is, and what to do.
@@ -242,6 +244,7 @@ fn resolve(text: &str, path: &Path, overrides: &Overrides) -> Result<Definition,
         cache: protocol.cache,
         runs: protocol.runs,
         runs_max: overrides.runs,
+        reads_max: overrides.reads,
         cpus: protocol.cpus.clone(),
         path_is_utf8,
     };

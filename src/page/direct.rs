@@ -76,7 +76,17 @@ pub fn prove(path: &Path) -> Result<DirectProof, PageError> {
     let last = metadata.len().saturating_sub(1) / length;
     for place in 0..PLACES {
         let offset = last * place / (PLACES - 1) * length;
-        let resident = || resident_at(&buffered, offset, length).map_err(context("read the residency of"));
+        let resident = || {
+            resident_at(&buffered, offset, length).map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => refuse(
+                    "it cannot be proven: the kernel shows what the page cache holds of a file only to its owner and to who \
+                     may write to it (cachestat); run as one of these or as root, use a copy of your own, or run with \
+                     `--direct disabled`"
+                        .to_owned(),
+                ),
+                _ => context("read the residency of")(error),
+            })
+        };
         if resident()? > 0 {
             continue;
         }

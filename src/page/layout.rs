@@ -116,6 +116,22 @@ impl Layout {
         u64::from(self.page_size.max(self.alignment))
     }
 
+    /// The unit that holds the byte at `offset`. Units are a power of two, and a division would cost as much as the rest
+    /// of finding a page.
+    pub fn unit_of(&self, offset: u64) -> u64 {
+        offset >> self.unit_bytes().trailing_zeros()
+    }
+
+    /// Where in its unit the byte at `offset` lies.
+    pub fn within_unit(&self, offset: u64) -> usize {
+        (offset & (self.unit_bytes() - 1)) as usize
+    }
+
+    /// Units that a file of `size` bytes has, the last one perhaps in part.
+    pub fn units_of(&self, size: u64) -> u64 {
+        self.unit_of(size) + u64::from(self.within_unit(size) > 0)
+    }
+
     /// Pages in a unit.
     pub fn pages_per_unit(&self) -> u64 {
         self.unit_bytes() / u64::from(self.page_size)

@@ -175,7 +175,7 @@ impl PageReader {
     /// # Errors
     /// The submission failed; reads that fail show when the ticket is taken.
     pub fn start_at(&mut self, offset: u64) -> Result<Fetch, PageError> {
-        self.start(offset / self.layout.unit_bytes())
+        self.start(self.layout.unit_of(offset))
     }
 
     /// Whether a ticket's bytes are there.
@@ -239,9 +239,9 @@ impl PageReader {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset.saturating_add(done as u64);
-            let inner = (at % unit_bytes) as usize;
+            let inner = self.layout.within_unit(at);
             let want = (unit_bytes as usize - inner).min(buffer.len() - done);
-            let count = read(self, at / unit_bytes, inner, &mut buffer[done..done + want])?;
+            let count = read(self, self.layout.unit_of(at), inner, &mut buffer[done..done + want])?;
             done += count;
             if count < want {
                 break;
@@ -387,7 +387,7 @@ impl PageReader {
     }
 
     fn end_unit(&self) -> u64 {
-        self.size.div_ceil(self.layout.unit_bytes())
+        self.layout.units_of(self.size)
     }
 
     fn error(&self, what: &str, offset: u64, source: io::Error) -> PageError {

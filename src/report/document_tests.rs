@@ -4,6 +4,7 @@ use crate::engine::EngineBackend;
 use crate::report::fixture::{self, btrees, campaign, cells, environment, record, records, whole};
 use crate::report::study::tests::study;
 use crate::report::{reference, run::Run};
+use crate::workload::scan::ScanAxes;
 use serde_json::json;
 
 const READAHEAD: &str = "engine=sqlite direct=required window=0,32,256";
@@ -64,6 +65,21 @@ fn on_other_cpus_there_is_no_pair() {
     let few = render(&study(&campaign(&chosen, 3, &[]), &records(&chosen, 3), None));
     assert!(few.contains("faster in 0 of 1 cell, slower in 0, and in 1 the difference is not resolved"), "{few}");
     assert!(few.contains("no gain of SQPOLL is shown"), "{few}");
+}
+
+#[test]
+fn the_fair_rival_has_the_cpus_of_application_and_poller_together() {
+    let mut chosen = cells("engine=sqlite direct=required window=32 backend=uring,uring-sqpoll");
+    let axes = |threads, sqpoll_cpu| Some(ScanAxes { random: Some(100), threads, sqpoll_cpu, ..ScanAxes::default() });
+    chosen[0].1.scan = axes(2, None);
+    chosen[1].1.scan = axes(1, Some(1));
+    chosen[1].1.cpus = Some("0".to_owned());
+    for (rival, is_fair) in [("0-1", true), ("0,1", true), ("0", false), ("0-2", false)] {
+        chosen[0].1.cpus = Some(rival.to_owned());
+        let text = render(&study(&campaign(&chosen, 7, &[]), &records(&chosen, 7), None));
+        assert_eq!(text.contains("Against the fair rival"), is_fair, "{rival}: {text}");
+        assert_eq!(text.contains("one CPU (0), the poller on CPU 1"), is_fair, "{rival}: {text}");
+    }
 }
 
 /// The probe's records, as a scan writes them.

@@ -115,6 +115,18 @@ fn a_user_without_privileges_gets_cold_runs_and_the_reasons_of_empty_columns() {
         }
         let doctor = Run::of(as_nobody(&["doctor", "--db", "x.db"]).unwrap());
         assert_eq!(doctor.code, Some(0), "{doctor:#?}");
+
+        // What the page cache holds of somebody else's file may be hidden: then nothing is proven, and that is said.
+        std::os::unix::fs::chown(folder.path().join("x.db"), Some(0), Some(0)).unwrap();
+        let arguments =
+            ["query", "q.sql", "--db", "x.db", "--backend", "uring", "--direct", "required", "--json", "o.jsonl"];
+        let run = Run::of(as_nobody(&arguments).unwrap());
+        for record in folder.records("o.jsonl") {
+            match record.error {
+                None => assert_eq!(record.answer, Some(SUM.to_string())),
+                Some(error) => assert!(error.contains("only to its owner") && run.code == Some(1), "{error}"),
+            }
+        }
     } else {
         ioscope::skipped!("{test}: the user nobody may not run the program in the build folder");
     }

@@ -12,7 +12,7 @@ use crate::experiment::cpus::CpuList;
 use crate::experiment::definition::{Pair, Ratio};
 use crate::experiment::plan::{LeftOut, Matrix};
 use crate::experiment::record::CacheState;
-use crate::experiment::spec::PlanCell;
+use crate::experiment::spec::{PlanCell, Point};
 
 /// What all matrices of a file share.
 pub struct Common {
@@ -22,6 +22,8 @@ pub struct Common {
     pub runs: u32,
     /// Upper limit of the number that a matrix sets for itself.
     pub runs_max: Option<u32>,
+    /// Most random reads of a scan.
+    pub reads_max: Option<u64>,
     /// CPUs of runs whose matrix names none.
     pub cpus: Option<CpuList>,
     /// Whether the database's path is text.
@@ -134,7 +136,10 @@ impl Union<'_> {
                 self.common.runs_max.map_or(own, |most| own.min(most))
             }
         };
-        for place in places {
+        for mut place in places {
+            if let (Some(most), Point::Scan(scan)) = (self.common.reads_max, &mut place.point) {
+                scan.axes.random = scan.axes.random.map(|reads| reads.min(most));
+            }
             let name = place.name();
             match self.seen.get(&name) {
                 None => {

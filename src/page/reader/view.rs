@@ -71,7 +71,7 @@ impl PageReader {
 
     /// Whether the byte at `offset` was read ahead, or is being read ahead.
     pub fn holds(&mut self, offset: u64) -> bool {
-        let unit = offset / self.layout.unit_bytes();
+        let unit = self.layout.unit_of(offset);
         self.frames.find(unit).is_some_and(|index| self.frames.get(index).status(unit) != UnitStatus::Failed)
     }
 
@@ -84,7 +84,7 @@ impl PageReader {
         if !self.holds(offset) {
             return Ok(None);
         }
-        let inner = (offset % self.layout.unit_bytes()) as usize;
+        let inner = self.layout.within_unit(offset);
         let ticket = self.fetch(offset)?;
         let bytes = self.view(&ticket)?.get(inner..inner.saturating_add(len)).map(<[u8]>::as_ptr);
         let Some(bytes) = bytes else {
@@ -116,7 +116,7 @@ impl PageReader {
     /// The kernel's errno, after a page that failed while it was read ahead has been read again; `EBUSY` where more
     /// tickets are kept than there is room for.
     pub fn fetch(&mut self, offset: u64) -> Result<Ticket, PageError> {
-        self.fetch_unit(offset / self.layout.unit_bytes())
+        self.fetch_unit(self.layout.unit_of(offset))
     }
 
     pub(super) fn fetch_unit(&mut self, unit: u64) -> Result<Ticket, PageError> {
@@ -127,7 +127,7 @@ impl PageReader {
             Fetch::Pending(ticket) => self.until_ready(ticket)?,
             Fetch::Busy => return Err(busy(self)),
         };
-        if self.view(&ticket).is_ok() {
+        if !self.has_failed(&ticket) {
             return Ok(ticket);
         }
         self.release(ticket);
@@ -139,6 +139,14 @@ impl PageReader {
                 self.release(ticket);
                 Err(error)
             }
+        }
+    }
+
+    /// Whether a ticket that is ready has an error instead of bytes.
+    fn has_failed(&self, ticket: &Ticket) -> bool {
+        match ticket.place {
+            Place::Frame(index) => self.frames.get(index).status(ticket.unit) == UnitStatus::Failed,
+            Place::Single(index) => matches!(self.singles[index], Single::Ended(Err(_))),
         }
     }
 

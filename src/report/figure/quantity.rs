@@ -186,6 +186,8 @@ impl Quantity {
             matches!(Unit::of_name(leaf).family, Family::Time | Family::ByteRate | Family::Rate)
                 || leaf == "iops"
                 || leaf.ends_with("_per_s")
+                // A time for each of something, whatever stands behind it: `touch_ns_per_line_p50`.
+                || leaf.contains("_ns_per_")
         };
         timed(&self.name) || inputs.iter().any(|name| timed(name))
     }

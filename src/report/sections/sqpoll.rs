@@ -1,20 +1,21 @@
 //! When SQPOLL pays on this machine: said from pairs of cells that differ in the poller only, and no further.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::experiment::cpus::CpuList;
 use crate::report::hosts::{Cell, Host};
 use crate::report::markdown::{Table, plural};
 use crate::report::phrases::{self, Form, NULL};
 use crate::report::statistics::{Ratio, Verdict, median};
 
-/// Axes that may differ between a polled cell and the plain one that it is set against.
-const FREE: [&str; 4] = ["backend", "sqpoll_idle_ms", "sqpoll_cpu", "threads"];
+/// Axes that may differ between a polled cell and the plain one that it is set against. Their CPUs are looked at apart.
+const FREE: [&str; 5] = ["backend", "sqpoll_idle_ms", "sqpoll_cpu", "threads", "cpus"];
 
 /// A polled cell and a plain one.
 struct Pair<'h, 'a> {
     polled: &'h Cell<'a>,
     plain: &'h Cell<'a>,
-    /// CPUs that both are confined to.
+    /// CPUs that both are confined to, and where the poller is bound to another.
     cpus: String,
     /// Application threads of the plain cell beyond those of the polled one: the fair rival's.
     more_threads: u64,
@@ -31,7 +32,7 @@ pub fn guide(host: &Host<'_>, seed: u64) -> String {
     let (rivals, same): (Vec<&Pair<'_, '_>>, Vec<_>) = pairs.iter().partition(|pair| pair.more_threads > 0);
     let mut text = format!("## When SQPOLL pays on this machine ({})\n\n", host.label);
     text.push_str(
-        "Each line sets a cell with the SQPOLL thread against the plain ring on the same CPUs. CPU time is that of the \
+        "Each line sets a cell with the SQPOLL thread against the plain ring, the application on the same CPUs. CPU time is that of the \
          application, the poller and io-wq workers together, so that spinning is charged too. Ratios are SQPOLL to plain: \
          below 1 SQPOLL is faster, or cheaper.\n\n",
     );
@@ -75,7 +76,14 @@ fn pairs<'h, 'a>(host: &'h Host<'a>, seed: u64) -> Vec<Pair<'h, 'a>> {
             let Some(more_threads) = more_threads.filter(|more| *more == 0 || *more == threads(polled)) else {
                 continue;
             };
-            let cpus = polled.asked("cpus").map_or_else(|| "all CPUs".to_owned(), named_cpus);
+            if !on_like_cpus(polled, plain, more_threads) {
+                continue;
+            }
+            let mut cpus = polled.asked("cpus").map_or_else(|| "all CPUs".to_owned(), named_cpus);
+            // The application's CPUs are the same in both; a poller that is bound elsewhere has one more.
+            if let Some(poller) = polled.asked("sqpoll_cpu") {
+                cpus.push_str(&format!(", the poller on CPU {poller}"));
+            }
             pairs.push(Pair {
                 polled,
                 plain,
@@ -87,6 +95,25 @@ fn pairs<'h, 'a>(host: &'h Host<'a>, seed: u64) -> Vec<Pair<'h, 'a>> {
         }
     }
     pairs
+}
+
+/// Whether the plain cell has the CPUs of the polled one's application; the rival with a thread more, those of application
+/// and poller together.
+fn on_like_cpus(polled: &Cell<'_>, plain: &Cell<'_>, more_threads: u64) -> bool {
+    if more_threads == 0 {
+        return polled.asked("cpus") == plain.asked("cpus");
+    }
+    let set = |cell: &Cell<'_>| -> Option<BTreeSet<usize>> {
+        let list: CpuList = cell.asked("cpus")?.parse().ok()?;
+        Some(list.cpus().iter().copied().collect())
+    };
+    match (set(polled), set(plain)) {
+        (Some(mut all), Some(rival)) => {
+            all.extend(polled.asked("sqpoll_cpu").and_then(|cpu| cpu.parse::<usize>().ok()));
+            all == rival
+        }
+        (polled, plain) => polled == plain,
+    }
 }
 
 /// `one CPU (0)`, `CPUs 0-1`.

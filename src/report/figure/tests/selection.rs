@@ -338,3 +338,12 @@ fn an_empty_label_leaves_a_value_out_of_the_name() {
     let names: Vec<&str> = data.series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names, ["wall time", "two threads"]);
 }
+
+#[test]
+fn times_of_each_line_are_taken_from_the_runs_without_tracepoints() {
+    let asked = json!({ "backend": "uring", "window": 8 });
+    let probe = |ns: f64| json!({ "scan": { "touch": { "touch_ns_per_line_p50": ns } } });
+    let records = [record("c", 1, true, &asked, &probe(9.0)), record("c", 1, false, &asked, &probe(2.0))];
+    let rows = csv(&window_spec(&["touch_ns_per_line_p50"], false), &records);
+    assert!(rows.contains("timed runs,1,2,") && !rows.contains(",9,"), "{rows}");
+}
