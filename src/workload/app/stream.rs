@@ -198,6 +198,11 @@ mod tests {
     fn the_draws_come_in_the_published_order() {
         let (mut stream, mut parameters) = (Stream::new(2, small()), Vec::new());
         let mut lcg = Lcg::new(9001 + 2 * 7919);
+        let skip = |lcg: &mut Lcg, picks: &[u32]| {
+            for n in picks {
+                lcg.pick(*n);
+            }
+        };
         let mut dashboards = 0;
         for _ in 0..2000 {
             let value = lcg.value();
@@ -215,14 +220,14 @@ mod tests {
                     lcg.pick(500);
                 }
                 Statement::UsersByPlanPage => {
-                    [4, 31_536_000].map(|n| lcg.pick(n));
+                    skip(&mut lcg, &[4, 31_536_000]);
                 }
                 Statement::InsertOrder => {
-                    [500, 5, 50_000, 31_536_000].map(|n| lcg.pick(n));
+                    skip(&mut lcg, &[500, 5, 50_000, 31_536_000]);
                     assert_eq!(parameters.len(), 6);
                 }
                 Statement::UpdateOrderStatus => {
-                    [5, 2000].map(|n| lcg.pick(n));
+                    skip(&mut lcg, &[5, 2000]);
                 }
             }
         }
