@@ -178,7 +178,9 @@ impl XLook {
     }
 
     fn numbers(sheet: &Sheet<'_>, metrics: &Metrics, width: i32) -> XLook {
-        let mut ticks = sheet.x.ticks((width / 550).max(2) as usize, sheet.x_shown.factor);
+        // On a logarithmic axis the ticks are the values that were asked for; on a linear one a few are enough.
+        let pitch = if sheet.x.is_linear() { 1100 } else { 550 };
+        let mut ticks = sheet.x.ticks((width / pitch).max(2) as usize, sheet.x_shown.factor);
         // Labels that would touch the one before them, or leave the sheet, are left out.
         let mut end = -f64::from(OVERHANG) - 90.0;
         for tick in &mut ticks {
