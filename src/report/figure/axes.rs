@@ -11,10 +11,12 @@ use super::unit::Shown;
 
 /// Length of a tick.
 const TICK: i32 = 60;
+/// From a tick of y to its label.
+const BESIDE_TICK: i32 = 40;
 /// Most lines of a category's label, and most room of one that reads upwards.
 const CATEGORY_LINES: usize = 3;
 const UPRIGHT_MAX: f64 = 4500.0;
-/// Room of a label of x beside the plot.
+/// Room of a label of x at the right of the plot.
 const OVERHANG: i32 = 140;
 /// Least distance of two labels of y.
 const LABEL_PITCH: i32 = 260;
@@ -139,7 +141,7 @@ impl YAxis {
                 Some(label) => {
                     canvas.path(&[(from.0, y), (to.0, y)], GRID_LINE)?;
                     canvas.path(&[(from.0 - TICK, y), (from.0, y)], AXIS)?;
-                    canvas.text(label, (from.0 - TICK - 40, y + 88), TEXT, Align::Right, INK)?;
+                    canvas.text(label, (from.0 - TICK - BESIDE_TICK, y + 88), TEXT, Align::Right, INK)?;
                     free = y - LABEL_PITCH;
                 }
             }
@@ -178,9 +180,12 @@ impl XLook {
     }
 
     fn numbers(sheet: &Sheet<'_>, metrics: &Metrics, width: i32) -> XLook {
-        let mut ticks = sheet.x.ticks((width / 550).max(2) as usize, sheet.x_shown.factor);
+        // On a logarithmic axis the ticks are the values that were asked for; on a linear one a few are enough.
+        let pitch = if sheet.x.is_linear() { 1100 } else { 550 };
+        let mut ticks = sheet.x.ticks((width / pitch).max(2) as usize, sheet.x_shown.factor);
         // Labels that would touch the one before them, or leave the sheet, are left out.
-        let mut end = -f64::from(OVERHANG) - 90.0;
+        // At the left they end where the labels of y begin, which come nearly as low at the foot of the axis.
+        let mut end = -f64::from(TICK + BESIDE_TICK) - 90.0;
         for tick in &mut ticks {
             let Some(label) = &tick.label else { continue };
             let half = metrics.width(label, TEXT) / 2.0;

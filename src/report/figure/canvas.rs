@@ -1,6 +1,8 @@
 //! Strokes, fills, marks and text on paper, through plotters. One unit is a hundredth of a millimetre, so that plotters'
 //! whole numbers place things finely enough.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
@@ -145,6 +147,7 @@ impl<'a> Canvas<'a> {
             Mark::Down => around(&[(0.0, 1.15), (1.1, -0.8), (-1.1, -0.8)]),
             Mark::Diamond => around(&[(0.0, -1.25), (1.05, 0.0), (0.0, 1.25), (-1.05, 0.0)]),
             Mark::Plus => around(&PLUS),
+            Mark::Cross => around(&PLUS.map(|(x, y)| ((x - y) * FRAC_1_SQRT_2, (x + y) * FRAC_1_SQRT_2))),
             Mark::Star => around(&STAR),
         };
         if let Some(color) = fill.color(color) {

@@ -57,8 +57,17 @@ pub(super) fn measure(spec: &FigureSpec, data: &FigureData, metrics: &Metrics, r
                 Kind::Bars | Kind::Stacked => Sample::Fill(look.mark),
             };
             let lines = data.panels.iter().flat_map(|panel| &panel.lines).filter(|line| line.series == at);
-            let has_data = lines.flat_map(|line| &line.points).any(|point| point.estimate.is_some());
-            samples.push((sample, if has_data { series.name.clone() } else { format!("{} (no data)", series.name) }));
+            let mut medians = lines.flat_map(|line| &line.points).filter_map(|point| point.estimate).map(|e| e.median);
+            let first = medians.next();
+            let name = match first {
+                None => format!("{} (no data)", series.name),
+                // A bar without height would be looked for in vain.
+                Some(first) if spec.kind == Kind::Stacked && first == 0.0 && medians.all(|median| median == 0.0) => {
+                    format!("{}: 0", series.name)
+                }
+                Some(_) => series.name.clone(),
+            };
+            samples.push((sample, name));
         }
     }
     let numbered = published.iter().enumerate();

@@ -134,8 +134,10 @@ fn caption(spec: &FigureSpec, data: &data::FigureData) -> String {
         let has_interval = drawn.iter().any(|p| p.estimate.is_some_and(|estimate| estimate.interval.is_some()));
         let has_none = drawn.iter().any(|p| p.estimate.is_some_and(|estimate| estimate.interval.is_none()));
         sentences.push(match spec.kind {
-            Kind::Timeline => "Samples of one run each, that of the median wall time.".to_owned(),
+            Kind::Timeline => "Samples of one run each; of several runs, the one of the median wall time.".to_owned(),
+            Kind::Stacked if most == 1 => "One run each, stacked.".to_owned(),
             Kind::Stacked => format!("Medians of {runs} runs, stacked."),
+            _ if most == 1 => "One run each.".to_owned(),
             _ => format!("Medians of {runs} runs."),
         });
         match (spec.kind, has_interval, has_none) {

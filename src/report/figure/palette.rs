@@ -52,12 +52,14 @@ pub(super) enum Mark {
     Down,
     /// An upright cross.
     Plus,
+    /// A cross that lies.
+    Cross,
     /// A star of five.
     Star,
 }
 
 /// Marks of measured points, filled.
-const MARKS: [Mark; 5] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Down, Mark::Plus];
+const MARKS: [Mark; 6] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Down, Mark::Plus, Mark::Cross];
 /// Marks of published values, open.
 const PUBLISHED: [Mark; 4] = [Mark::Diamond, Mark::Star, Mark::Square, Mark::Circle];
 

@@ -19,6 +19,8 @@ pub(super) const PUBLISHED_MARK: i32 = 95;
 pub(super) const BAR_EDGE: Stroke = Stroke { color: INK, width: 12, dash: &[] };
 /// Half the width of an error bar's cap.
 const CAP: i32 = 50;
+/// From one point to the next where they stand side by side: their error bars' caps do not touch.
+const SIDE_STEP: i32 = 115;
 /// Share of a category's slot that bars fill, and the widest bar.
 const FILLED: f64 = 0.8;
 const BAR_MAX: f64 = 900.0;
@@ -99,15 +101,16 @@ impl Pen<'_, '_> {
 
     fn lines(&self) -> Result<(), String> {
         let with_marks = self.spec.kind == Kind::Line;
+        let shifts = self.shifts();
         // Lines first, so that no line crosses a mark; a series' marks come with its error bars.
-        for line in &self.panel.lines {
-            self.stroke(line)?;
+        for (line, shifts) in self.panel.lines.iter().zip(&shifts) {
+            self.stroke(line, shifts)?;
         }
-        for line in self.panel.lines.iter().filter(|_| with_marks) {
+        for (line, shifts) in self.panel.lines.iter().zip(&shifts).filter(|_| with_marks) {
             let look = self.data.series[line.series].look;
             let color = palette::line(look.color);
-            for point in &line.points {
-                let Some((at, estimate)) = self.spot(point) else { continue };
+            for (point, shift) in line.points.iter().zip(shifts) {
+                let Some((at, estimate)) = self.spot(point, *shift) else { continue };
                 self.error_bar(at.0, estimate, Stroke::solid(color, 24))?;
                 self.canvas.mark(palette::mark(look.mark), at, MARK, color, Fill::Full)?;
             }
@@ -115,13 +118,36 @@ impl Pen<'_, '_> {
         Ok(())
     }
 
-    fn spot(&self, point: &Point) -> Option<(Spot, Estimate)> {
+    fn spot(&self, point: &Point, shift: i32) -> Option<(Spot, Estimate)> {
         let estimate = point.estimate?;
-        Some(((self.x(point.at?)?, self.y(estimate.median)?), estimate))
+        Some(((self.x(point.at?)? + shift, self.y(estimate.median)?), estimate))
+    }
+
+    /// How far each point of each line stands beside its x: points whose error bars would cover each other stand side by
+    /// side. Points without error bars stay: two equal curves set apart along x would look like two different ones where
+    /// they are steep. Where x was measured it is not touched.
+    fn shifts(&self) -> Vec<Vec<i32>> {
+        let mut shifts: Vec<Vec<i32>> = self.panel.lines.iter().map(|line| vec![0; line.points.len()]).collect();
+        if self.spec.kind != Kind::Line || !(self.data.x.joined || self.is_categorical()) {
+            return shifts;
+        }
+        let mut extents: Vec<Extent> = Vec::new();
+        for (line, points) in self.panel.lines.iter().enumerate() {
+            for (at, point) in points.points.iter().enumerate() {
+                let Some(((x, y), estimate)) = self.spot(point, 0) else { continue };
+                let Some((low, high)) = estimate.interval else { continue };
+                let (top, bottom) = (self.y(high).unwrap_or(y), self.y(low).unwrap_or(y));
+                extents.push(Extent { x, top: top.min(y - MARK), bottom: bottom.max(y + MARK), line, at });
+            }
+        }
+        for (line, at, shift) in side_by_side(&mut extents) {
+            shifts[line][at] = shift;
+        }
+        shifts
     }
 
     /// The pieces of a line: broken where a point is missing, and where an axis is broken.
-    fn stroke(&self, line: &Line) -> Result<(), String> {
+    fn stroke(&self, line: &Line, shifts: &[i32]) -> Result<(), String> {
         let look = self.data.series[line.series].look;
         let is_timeline = self.spec.kind == Kind::Timeline;
         let width = if is_timeline { TIMELINE_WIDTH } else { LINE_WIDTH };
@@ -131,13 +157,13 @@ impl Pen<'_, '_> {
         }
         let mut piece: Vec<Spot> = Vec::new();
         let mut before: Option<&Point> = None;
-        for point in &line.points {
+        for (point, shift) in line.points.iter().zip(shifts) {
             let joined = before.is_some_and(|before| self.joins(before, point));
             if !joined {
                 self.piece(&piece, stroke, is_timeline)?;
                 piece.clear();
             }
-            let spot = self.spot(point);
+            let spot = self.spot(point, *shift);
             piece.extend(spot.map(|(at, _)| at));
             before = spot.map(|_| point);
         }
@@ -257,11 +283,47 @@ impl Pen<'_, '_> {
         };
         // Over a line an open mark must not hide what was measured; over a bar it needs paper to be seen.
         let fill = if self.spec.kind == Kind::Bars { Fill::Paper } else { Fill::Empty };
-        if low != high {
+        // A range that its mark covers would only be a smudge in it.
+        if low - high > 2 * PUBLISHED_MARK {
             self.whisker(x, low, high, Stroke::solid(color, 26))?;
         }
         self.canvas.mark(palette::published(mark.label), (x, (low + high) / 2), PUBLISHED_MARK, color, fill)
     }
+}
+
+/// What a point covers at its x, with its error bar.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    x: i32,
+    top: i32,
+    bottom: i32,
+    line: usize,
+    at: usize,
+}
+
+/// Lines, points and shifts of the points that would cover each other: around their x, in the order of the lines.
+fn side_by_side(extents: &mut [Extent]) -> Vec<(usize, usize, i32)> {
+    extents.sort_by_key(|extent| (extent.x, extent.top, extent.line));
+    let mut xs: Vec<i32> = extents.iter().map(|extent| extent.x).collect();
+    xs.dedup();
+    // Half of the way to the next x stays free.
+    let pitch = xs.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(i32::MAX);
+    let mut shifts = Vec::new();
+    let mut rest = &*extents;
+    while let Some(first) = rest.first() {
+        let (mut count, mut bottom) = (1, first.bottom);
+        while let Some(next) = rest.get(count).filter(|next| next.x == first.x && next.top < bottom) {
+            (count, bottom) = (count + 1, bottom.max(next.bottom));
+        }
+        let (group, after) = rest.split_at(count);
+        rest = after;
+        let mut group: Vec<&Extent> = group.iter().collect();
+        group.sort_by_key(|extent| extent.line);
+        let step = f64::from((pitch / 2 / count as i32).min(SIDE_STEP));
+        let place = |rank: usize| ((rank as f64 - (count - 1) as f64 / 2.0) * step).round() as i32;
+        shifts.extend(group.iter().enumerate().map(|(rank, extent)| (extent.line, extent.at, place(rank))));
+    }
+    shifts
 }
 
 /// A line of many samples without those that would fall into the same tenth of a millimetre: of each run of them the
@@ -280,4 +342,30 @@ fn thinned(spots: &[Spot]) -> Vec<Spot> {
         thin.extend(kept.into_iter().map(|at| run[at]));
     }
     thin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(line: usize, x: i32, top: i32, bottom: i32) -> Extent {
+        Extent { x, top, bottom, line, at: 0 }
+    }
+
+    #[test]
+    fn points_that_would_cover_each_other_stand_side_by_side_in_the_order_of_the_lines() {
+        let mut extents = [extent(2, 0, 0, 50), extent(0, 0, 40, 90), extent(1, 0, 80, 99), extent(3, 0, 100, 120)];
+        let mut shifts = side_by_side(&mut extents);
+        shifts.sort_unstable();
+        // The first three are a chain; the last one is free of them.
+        assert_eq!(shifts, [(0, 0, -SIDE_STEP), (1, 0, 0), (2, 0, SIDE_STEP), (3, 0, 0)]);
+    }
+
+    #[test]
+    fn they_stay_nearer_to_their_own_x_than_to_the_next() {
+        let mut extents: Vec<Extent> = (0..4).flat_map(|line| [0, 200].map(|x| extent(line, x, 0, 50))).collect();
+        assert!(side_by_side(&mut extents).iter().all(|(_, _, shift)| shift.abs() < 100));
+        assert_eq!(side_by_side(&mut [extent(0, 0, 0, 50), extent(1, 300, 0, 50)]), [(0, 0, 0), (1, 0, 0)]);
+        assert_eq!(side_by_side(&mut []), []);
+    }
 }

@@ -111,6 +111,11 @@ impl Scale {
         Some(if self.broken { AFTER_BREAK + share * (1.0 - AFTER_BREAK) } else { share })
     }
 
+    /// Whether values are spaced evenly, so that any of them may be left without a label.
+    pub fn is_linear(&self) -> bool {
+        self.spacing == Spacing::Linear
+    }
+
     /// Whether a line may be drawn from one value to another: not over the break.
     pub fn joins(&self, a: f64, b: f64) -> bool {
         !self.broken || (a == 0.0) == (b == 0.0)

@@ -175,7 +175,7 @@ impl Axes {
             _ => axis.say(spec, *at),
         };
         let words = self.x.iter().zip(&place.x).filter(|(axis, _)| one_number || axis.values.len() > 1).map(word);
-        words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect::<Vec<_>>().join(", ")
+        spec.name_of(words.chain(host.filter(|_| spec.kind == Kind::Stacked)).collect())
     }
 
     /// Where a place stands on a numeric x.
@@ -286,7 +286,7 @@ fn series_names(
             if as_series.len() > 1 || words.is_empty() {
                 words.push(quantity.label.clone());
             }
-            names.push(SeriesName { name: words.join(", "), look: alike(names.len()) });
+            names.push(SeriesName { name: spec.name_of(words), look: alike(names.len()) });
         }
     }
     // The first axis shows as colour, what stands beside it as dash pattern.

@@ -59,8 +59,8 @@ pub struct FigureSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_unit: Option<String>,
     /// What is written for a value of an axis, for an axis or for a quantity: `uring-sqpoll = "SQPOLL"`. A value that
-    /// stands on several axes can be named with its axis: `"cpus=0" = "one CPU"`. An empty text leaves it out of a series'
-    /// name.
+    /// stands on several axes can be named with its axis: `"cpus=0" = "one CPU"`. An empty text leaves it out of a name. A
+    /// name that several axes make together can be given another one as a whole: `"SQPOLL, second CPU" = "SQPOLL, own CPU"`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Published values.
@@ -84,7 +84,8 @@ pub struct FigureSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Points, joined by lines where x is a number.
+    /// Points, joined by lines where x is a number. Those of one x whose error bars would cover each other
+    /// stand side by side.
     Line,
     /// A bar for each point, those of one x side by side.
     Bars,
@@ -204,6 +205,13 @@ impl FigureSpec {
     /// What is written for a value of an axis, where the specification says.
     pub(super) fn value_label(&self, axis: &str, value: &str) -> Option<String> {
         self.labels.get(&format!("{axis}={value}")).or_else(|| self.labels.get(value)).cloned()
+    }
+
+    /// The name that several words make: those that are not empty, or what the specification says of them as a whole.
+    pub(super) fn name_of(&self, words: Vec<String>) -> String {
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let name = words.join(", ");
+        self.labels.get(&name).cloned().unwrap_or(name)
     }
 
     /// Whether panels are quantities.

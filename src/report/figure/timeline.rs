@@ -48,7 +48,7 @@ pub(super) fn select(spec: &FigureSpec, records: &[Value]) -> Result<FigureData,
             let points = samples(run).iter().map(|sample| point(sample, &quantities[q], q, run, &host)).collect();
             panel.lines.push(Line { series: at, points });
         }
-        series.push(SeriesName { name: words.join(", "), look: Look { color: at, dash: 0, mark: at } });
+        series.push(SeriesName { name: spec.name_of(words), look: Look { color: at, dash: 0, mark: at } });
     }
     if series.len() > SERIES_MAX {
         return Err(spec.error(format!("there are {} series, at most {SERIES_MAX}: use `filter`", series.len())));

@@ -90,8 +90,17 @@ impl Unit {
         let leaf_is_bytes = leaf == "bytes_read";
         match ENDINGS.iter().find(|(end, _)| if leaf_is_bytes { *end == "bytes" } else { is_end(end) }) {
             Some((_, unit)) => *unit,
-            None => unit(Family::Plain, 1.0, ""),
+            None => Unit::within_name(leaf).unwrap_or(unit(Family::Plain, 1.0, "")),
         }
+    }
+
+    /// The time that a leaf name is of, where what it is spent on and a percentile stand behind it, as in
+    /// `touch_ns_per_line_p50`.
+    fn within_name(leaf: &str) -> Option<Unit> {
+        let (before, _) = leaf.split_once("_per_")?;
+        let (_, word) = before.rsplit_once('_')?;
+        let mut times = ENDINGS.iter().filter(|(_, unit)| unit.family == Family::Time);
+        times.find(|(end, _)| *end == word).map(|(_, unit)| *unit)
     }
 
     /// A leaf name without its unit.
@@ -166,6 +175,11 @@ mod tests {
             ["", "", "B", "B", "", "KiB"]
         );
         assert_eq!(Unit::of_name("think_us").strip("think_us"), "think");
+        // A time spent on something, and a percentile of it, is a time all the same; a count of things is not.
+        assert_eq!(
+            ["touch_ns_per_line_p50", "touch_ns_per_line_p95", "misses_per_page", "sqes_per_enter"].map(text),
+            ["ns", "ns", "", ""]
+        );
     }
 
     #[test]

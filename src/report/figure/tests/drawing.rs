@@ -173,6 +173,14 @@ fn axis_value() -> impl Strategy<Value = Value> {
     prop_oneof![3 => (0u64..600).prop_map(|v| json!(v)), 2 => value(), 1 => "[a-zA-Z<& _-]{0,40}".prop_map(|v| json!(v))]
 }
 
+#[test]
+fn the_first_labels_of_both_axes_do_not_touch_in_the_corner() {
+    let groups = json!({ "times": { "wall_s": 0.0 } });
+    let records = [record("c", 1, false, &json!({ "x": 201 }), &groups)];
+    let figure = json!({ "name": "f", "title": "t", "kind": "line", "x": "x", "y": "wall_s" });
+    assert_legible("corner", &drawn(&spec(figure), &records).svg);
+}
+
 prop_compose! {
     fn records()(rows in prop::collection::vec((axis_value(), axis_value(), value(), value(), any::<bool>(), 0u64..4), 0..25)) -> Vec<Value> {
         rows.into_iter().enumerate().map(|(at, (x, s, a, b, counted, fate))| {

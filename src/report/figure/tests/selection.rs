@@ -52,6 +52,18 @@ fn times_are_from_timed_runs_and_counts_from_counted_ones() {
 }
 
 #[test]
+fn a_time_for_each_line_is_a_time_and_is_never_taken_from_a_run_that_tracepoints_slowed() {
+    let run = |run: u64, counted: bool, ns: f64| {
+        let groups = json!({ "scan": { "touch": { "touch_ns_per_line_p50": ns } } });
+        record("c", run, counted, &json!({ "window": 32 }), &groups)
+    };
+    let mut records: Vec<Value> = (1..=7).map(|at| run(at, false, 1.0 + at as f64 / 100.0)).collect();
+    records.push(run(1, true, 4.9));
+    let csv = csv(&window_spec(&["touch_ns_per_line_p50"], false), &records);
+    assert!(csv.contains(",touch_ns_per_line_p50,timed runs,7,1.04,"), "{csv}");
+}
+
+#[test]
 fn failed_runs_are_not_drawn_and_a_wrong_answer_takes_its_cell_along() {
     let mut records = two_windows();
     records[0]["error"] = json!("timed out after 60 s");
@@ -346,4 +358,31 @@ fn times_of_each_line_are_taken_from_the_runs_without_tracepoints() {
     let records = [record("c", 1, true, &asked, &probe(9.0)), record("c", 1, false, &asked, &probe(2.0))];
     let rows = csv(&window_spec(&["touch_ns_per_line_p50"], false), &records);
     assert!(rows.contains("timed runs,1,2,") && !rows.contains(",9,"), "{rows}");
+}
+
+#[test]
+fn a_name_that_several_axes_make_can_be_given_another_one_as_a_whole() {
+    let arm = |backend: &str, idle: u32| json!({ "backend": backend, "sqpoll_idle_ms": idle });
+    let groups = json!({ "times": { "wall_s": 1.0 } });
+    let records = [
+        record("a", 1, false, &arm("uring", 1000), &groups),
+        record("b", 1, false, &arm("uring-sqpoll", 3), &groups),
+        record("c", 1, false, &arm("uring-sqpoll", 1000), &groups),
+    ];
+    let mut figure = json!({
+        "name": "f", "title": "t", "kind": "bars", "x": ["backend", "sqpoll_idle_ms"], "y": "wall_s",
+        "labels": {
+            "uring": "plain ring", "uring-sqpoll": "", "sqpoll_idle_ms=3": "3", "sqpoll_idle_ms=1000": "1000",
+            "plain ring, 1000": "plain ring",
+        },
+    });
+    let select =
+        |figure: &Value| crate::report::figure::select::select(&spec(figure.clone()), &records, 1, None).unwrap();
+    assert_eq!(select(&figure).x.categories.unwrap(), ["plain ring", "3", "1000"]);
+
+    figure["kind"] = json!("line");
+    (figure["series"], figure["x"]) = (json!("backend"), json!("sqpoll_idle_ms"));
+    figure["labels"] = json!({ "uring-sqpoll": "SQPOLL", "SQPOLL": "SQPOLL, second CPU" });
+    let names: Vec<String> = select(&figure).series.into_iter().map(|series| series.name).collect();
+    assert_eq!(names, ["uring", "SQPOLL, second CPU"]);
 }
