@@ -91,14 +91,14 @@ impl Manifest {
     }
 
     fn check_file(&self, database: &Path, size_bytes: u64) -> Result<(), DatasetError> {
-        self.expect(database, "benchmark", &self.benchmark, "tpch")?;
-        self.expect(database, "schema digest", &self.schema_digest, &schema_digest())?;
-        self.expect(database, "size in bytes", &size_bytes, &self.size_bytes)?;
+        expect(database, "benchmark", &self.benchmark, "tpch")?;
+        expect(database, "schema digest", &self.schema_digest, &schema_digest())?;
+        expect(database, "size in bytes", &size_bytes, &self.size_bytes)?;
         let header = check_header(database, &self.header)?;
         // Bytes 16 and 17 hold the page size, and 1 stands for 65536.
         let stored = header.get(32..36).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0);
         let stored = if stored == 1 { 65536 } else { stored };
-        self.expect(database, "page size", &stored, &self.page_size_bytes)?;
+        expect(database, "page size", &stored, &self.page_size_bytes)?;
         match Table::ALL.into_iter().find(|table| !self.rows.contains_key(table.name())) {
             Some(table) => Err(bad(database, format!("it has no row count of {}", table.name()))),
             None => Ok(()),
@@ -107,22 +107,8 @@ impl Manifest {
 
     /// Checks that this is the data set that is asked for.
     pub(super) fn check_asked(&self, database: &Path, scale: Scale, page_size_bytes: u32) -> Result<(), DatasetError> {
-        self.expect(database, "scale", &self.scale, &scale.get())?;
-        self.expect(database, "page size", &self.page_size_bytes, &page_size_bytes)
-    }
-
-    fn expect<T: PartialEq<U> + ToString, U: ToString + ?Sized>(
-        &self,
-        database: &Path,
-        what: &'static str,
-        found: &T,
-        expected: &U,
-    ) -> Result<(), DatasetError> {
-        if found == expected {
-            return Ok(());
-        }
-        let (path, found, expected) = (database.to_owned(), found.to_string(), expected.to_string());
-        Err(DatasetError::Mismatch { path, what, found, expected })
+        expect(database, "scale", &self.scale, &scale.get())?;
+        expect(database, "page size", &self.page_size_bytes, &page_size_bytes)
     }
 }
 
@@ -171,6 +157,20 @@ pub(super) fn check_header(database: &Path, expected: &str) -> Result<String, Da
         found: "another one: somebody has written to the file since it was made".to_owned(),
         expected: "the one in the manifest".to_owned(),
     })
+}
+
+/// Refuses a data set of which something is not what is wanted.
+pub(super) fn expect<T: PartialEq<U> + ToString, U: ToString + ?Sized>(
+    database: &Path,
+    what: &'static str,
+    found: &T,
+    expected: &U,
+) -> Result<(), DatasetError> {
+    if found == expected {
+        return Ok(());
+    }
+    let (path, found, expected) = (database.to_owned(), found.to_string(), expected.to_string());
+    Err(DatasetError::Mismatch { path, what, found, expected })
 }
 
 pub(super) fn bad(database: &Path, why: String) -> DatasetError {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::lcg::SEED_DATA;
 use super::size::AppSize;
 use crate::dataset::error::DatasetError;
-use crate::dataset::manifest::{MANIFEST_VERSION, bad, check_header, parse, read_text};
+use crate::dataset::manifest::{MANIFEST_VERSION, bad, check_header, expect, parse, read_text};
 
 /// Version of the rows and the layout: whatever changes them changes this.
 pub const TEMPLATE_VERSION: u32 = 1;
@@ -76,29 +76,15 @@ impl AppManifest {
     pub(super) fn read_and_check(database: &Path) -> Result<Self, DatasetError> {
         let (size_bytes, text) = read_text(database)?;
         let manifest: AppManifest = parse(&text, MANIFEST_VERSION).map_err(|why| bad(database, why))?;
-        manifest.expect(database, "benchmark", &manifest.benchmark, BENCHMARK)?;
-        manifest.expect(database, "size in bytes", &size_bytes, &manifest.size_bytes)?;
+        expect(database, "benchmark", &manifest.benchmark, BENCHMARK)?;
+        expect(database, "size in bytes", &size_bytes, &manifest.size_bytes)?;
         check_header(database, &manifest.header)?;
         Ok(manifest)
     }
 
     /// Checks that this is the data set that is asked for.
     pub(super) fn check_asked(&self, database: &Path, size: AppSize) -> Result<(), DatasetError> {
-        self.expect(database, "number of users", &self.users, &size.users())?;
-        self.expect(database, "number of orders of a user", &self.orders_per_user, &size.orders_per_user())
-    }
-
-    fn expect<T: PartialEq<U> + ToString, U: ToString + ?Sized>(
-        &self,
-        database: &Path,
-        what: &'static str,
-        found: &T,
-        expected: &U,
-    ) -> Result<(), DatasetError> {
-        if found == expected {
-            return Ok(());
-        }
-        let (path, found, expected) = (database.to_owned(), found.to_string(), expected.to_string());
-        Err(DatasetError::Mismatch { path, what, found, expected })
+        expect(database, "number of users", &self.users, &size.users())?;
+        expect(database, "number of orders of a user", &self.orders_per_user, &size.orders_per_user())
     }
 }
