@@ -1,5 +1,6 @@
 //! A campaign, carried out: its folder locked, its data made, its runs made, and what came of it told.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -59,6 +60,14 @@ impl Source {
         Ok(loaded)
     }
 
+    /// What it is called before it is read.
+    pub fn name(&self) -> Cow<'_, str> {
+        match self {
+            Source::File(path) => path.to_string_lossy(),
+            Source::BuiltIn { name, .. } => Cow::Borrowed(name),
+        }
+    }
+
     /// What errors call it.
     fn path(&self) -> PathBuf {
         match self {
@@ -87,6 +96,10 @@ pub struct Wanted {
     pub retry_failed: bool,
     /// For a look only: its report and figures say so.
     pub quick: bool,
+    /// What the user adds to, or does with, his command in order to go on.
+    pub to_resume: &'static str,
+    /// The same in order to make failed runs again.
+    pub to_retry: &'static str,
 }
 
 /// What came of a campaign.
@@ -148,7 +161,7 @@ pub fn carry_out(wanted: &Wanted) -> anyhow::Result<Outcome> {
     }
     let mut estimator = Estimator::new(&experiment, database_bytes);
     estimator.see_records(&experiment, &sitting.before, database_bytes);
-    make_runs(&mut sitting, &definition, estimator)
+    make_runs(&mut sitting, &definition, estimator, wanted)
 }
 
 /// Where the data of an experiment lies, or will lie.
@@ -197,7 +210,8 @@ fn check_cpus(definition: &Definition) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(text: std::fmt::Arguments<'_>) {
+/// Says something on stderr.
+pub fn tell(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -226,9 +240,14 @@ fn keep_btrees(database: &Path, folder: &Path) {
     }
 }
 
-fn make_runs(sitting: &mut Sitting, definition: &Definition, estimator: Estimator) -> anyhow::Result<Outcome> {
+fn make_runs(
+    sitting: &mut Sitting,
+    definition: &Definition,
+    estimator: Estimator,
+    wanted: &Wanted,
+) -> anyhow::Result<Outcome> {
     if sitting.todo.is_empty() {
-        return conclude(sitting, None);
+        return conclude(sitting, None, wanted);
     }
     let mut executor = ChildExecutor::new(definition.protocol.timeout.0).context("cannot watch for signals")?;
     let warmup = sitting.warmup.clone();
@@ -238,18 +257,18 @@ fn make_runs(sitting: &mut Sitting, definition: &Definition, estimator: Estimato
         let finished = sitting.warm_up(&mut executor, &mut show)?;
         if finished.interrupted.is_some() || finished.not_kept.is_some() {
             show.bar.finish_and_clear();
-            return conclude(sitting, Some(finished));
+            return conclude(sitting, Some(finished), wanted);
         }
     }
     let todo = sitting.todo.clone();
     let mut show = show.with_runs(&todo, sitting.planned);
     let finished = sitting.run(&mut executor, &mut show);
     show.bar.finish_and_clear();
-    conclude(sitting, Some(finished))
+    conclude(sitting, Some(finished), wanted)
 }
 
 /// Says what came of it.
-fn conclude(sitting: &Sitting, finished: Option<Finished>) -> anyhow::Result<Outcome> {
+fn conclude(sitting: &Sitting, finished: Option<Finished>, wanted: &Wanted) -> anyhow::Result<Outcome> {
     let folder = sitting.path().display();
     let made: &[Record] = finished.as_ref().map_or(&[], |finished| &finished.records);
     let not_kept = usize::from(finished.as_ref().is_some_and(|f| f.not_kept.is_some()));
@@ -259,12 +278,12 @@ fn conclude(sitting: &Sitting, finished: Option<Finished>) -> anyhow::Result<Out
         finished.unwrap_or(Finished { records: Vec::new(), planned: 0, interrupted: None, not_kept: None });
     if let Some(error) = not_kept {
         let last = records.last().map_or_else(String::new, |record| format!(" of {}", record.cell));
-        tell(format_args!("{done}; make room, then --resume makes the others"));
+        tell(format_args!("{done}; make room, then {} makes the others", wanted.to_resume));
         return Err(anyhow::Error::new(error).context(format!("{folder}: the record{last} could not be written")));
     }
     if let Some(signal) = interrupted {
         let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
-        tell(format_args!("interrupted by {name}: {done}; --resume makes the others"));
+        tell(format_args!("interrupted by {name}: {done}; {} makes the others", wanted.to_resume));
         let code = exit::interrupted(signal);
         return Ok(Outcome { code, interrupted: Some(signal), text: String::new() });
     }
@@ -279,7 +298,7 @@ fn conclude(sitting: &Sitting, finished: Option<Finished>) -> anyhow::Result<Out
             let error = record.error.as_deref().unwrap_or_default();
             text.push_str(&format!("  {} ({kind} run {}): {error}\n", record.cell, record.run));
         }
-        text.push_str("--resume --retry-failed makes the failed ones again\n");
+        text.push_str(&format!("{} makes the failed ones again\n", wanted.to_retry));
     }
     let code = if failed.is_empty() { exit::OK } else { exit::FAILED };
     Ok(Outcome { code, interrupted: None, text })

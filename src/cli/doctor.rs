@@ -61,10 +61,20 @@ pub fn checks(args: &DoctorArgs) -> anyhow::Result<Vec<Check>> {
 pub fn run(args: &DoctorArgs) -> anyhow::Result<i32> {
     let checks = checks(args)?;
     let mut stdout = std::io::stdout().lock();
-    let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let (sentence, can_run) = verdict(&checks);
-    writeln!(stdout, "{}\n{sentence}", render(&checks, colour))?;
+    let can_run = write(&checks, &mut stdout)?;
     Ok(if can_run { 0 } else { 1 })
+}
+
+/// Writes one line a check and a verdict, in colour on a terminal unless NO_COLOR is set; whether the main job can run.
+///
+/// # Errors
+///
+/// The stream's.
+pub fn write(checks: &[Check], out: &mut (impl Write + IsTerminal)) -> std::io::Result<bool> {
+    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let (sentence, can_run) = verdict(checks);
+    writeln!(out, "{}\n{sentence}", render(checks, colour))?;
+    Ok(can_run)
 }
 
 /// Every check, in the order of a page's way: machine, ring, storage, counters.

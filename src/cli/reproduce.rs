@@ -1,6 +1,6 @@
 //! `ioscope reproduce`: the whole study, from an examined machine to reports and figures, without a hand in between.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 
-use super::campaign::{self, Source, Wanted};
+use super::campaign::{self, Source, Wanted, tell};
 use super::doctor::{self, DoctorArgs};
 use super::exit;
 use super::figures::{self, FiguresArgs};
@@ -58,16 +58,17 @@ pub struct ReproduceArgs {
     /// Go on in a folder though program, data or machine have changed, and record that
     #[arg(long)]
     accept_change: bool,
+    /// Make failed runs again
+    #[arg(long)]
+    retry_failed: bool,
 }
 
 /// Runs the study and answers the exit code.
 pub fn run(args: &ReproduceArgs) -> anyhow::Result<i32> {
     let began = Instant::now();
     let checks = doctor::checks(&DoctorArgs { db: None })?;
-    let (sentence, can_run) = doctor::verdict(&checks);
-    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tell(&format!("{}\n{sentence}\n", doctor::render(&checks, colour)));
-    if !can_run {
+    // A stderr that is closed does not stop the study; a machine that cannot do it does.
+    if !doctor::write(&checks, &mut io::stderr()).unwrap_or_else(|_| doctor::verdict(&checks).1) {
         return Ok(exit::FAILED);
     }
     let default = if args.quick { "results/reproduce-quick" } else { "results/reproduce" };
@@ -76,14 +77,13 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<i32> {
     for source in STUDY {
         let (folder, campaign) = make(source, &out, args)?;
         if campaign.interrupted.is_some() {
-            tell("the same command again makes the runs that are missing");
             return Ok(campaign.code);
         }
-        tell(campaign.text.trim_end());
+        tell(format_args!("{}", campaign.text.trim_end()));
         let drawn = publish(&folder)?;
         code = code.max(campaign.code).max(drawn);
     }
-    tell(&format!("the study took {}", shown(began.elapsed())));
+    tell(format_args!("the study took {}", shown(began.elapsed())));
     Ok(code)
 }
 
@@ -93,8 +93,8 @@ fn make(source: Source, out: &Path, args: &ReproduceArgs) -> anyhow::Result<(Pat
         true => quick(),
         false => Overrides::default(),
     };
-    let name = source.load(&asked)?.definition.about.name;
-    tell(&format!("{name}:"));
+    let name = source.name().into_owned();
+    tell(format_args!("{name}:"));
     let folder = out.join(&name);
     let wanted = Wanted {
         source,
@@ -103,8 +103,10 @@ fn make(source: Source, out: &Path, args: &ReproduceArgs) -> anyhow::Result<(Pat
         shard: None,
         resume: true,
         accept_change: args.accept_change,
-        retry_failed: false,
+        retry_failed: args.retry_failed,
         quick: args.quick,
+        to_resume: "the same command again",
+        to_retry: "the same command with --retry-failed",
     };
     let outcome = campaign::carry_out(&wanted).with_context(|| format!("the experiment {name}"))?;
     Ok((folder, outcome))
@@ -123,10 +125,6 @@ fn publish(folder: &Path) -> anyhow::Result<i32> {
     Ok(if drawn.errors == 0 { exit::OK } else { exit::FAILED })
 }
 
-fn tell(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -136,7 +134,7 @@ mod tests {
     fn the_experiments_of_the_study_are_well_formed_at_both_sizes() {
         for source in STUDY {
             let whole = source.load(&Overrides::default()).unwrap().definition;
-            assert!(matches!(source, Source::BuiltIn { name, .. } if name == whole.about.name), "{source:?}");
+            assert_eq!(source.name(), whole.about.name);
             assert!(!whole.cells.is_empty());
             let quick = source.load(&quick()).unwrap().definition;
             assert_eq!(quick.cells.len(), whole.cells.len());

@@ -77,8 +77,13 @@ fn runs(text: &str) -> Result<u32, plan::AxisError> {
 
 /// Runs the experiment and answers the exit code.
 pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
-    let asked =
-        Overrides { runs: args.runs, scale: args.scale, database: args.db.clone(), sample: args.sample, reads: None };
+    let asked = Overrides {
+        runs: args.runs,
+        scale: args.scale,
+        database: args.db.clone(),
+        sample: args.sample,
+        ..Overrides::default()
+    };
     if asked.database.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {
         return Err(usage("--db is empty", "give the path of a database"));
     }
@@ -97,6 +102,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<i32> {
         accept_change: args.accept_change,
         retry_failed: args.retry_failed,
         quick: false,
+        to_resume: "--resume",
+        to_retry: "--resume --retry-failed",
     };
     let outcome = campaign::carry_out(&wanted)?;
     print(&outcome.text)?;
