@@ -159,6 +159,19 @@ fn figures_of_stored_records_are_the_same_bytes_each_time() {
     assert_eq!(names, ["sqes.csv", "sqes.pdf", "sqes.png", "sqes.svg"]);
     refused(&["figures", path, "--file", &experiment, "--only", "sqse"], &["no figure 'sqse'", "sqes"]);
     refused(&["figures", path, "--file", "/no/such.toml"], &["/no/such.toml: No such file"]);
+    let report = text(&ioscope(&["report", path, "--file", &experiment]).stdout);
+    assert!(report.contains("[Wall time](figures/wall.svg)"), "{report}");
+
+    // A part of a study has its figures too: what was published of an arm that it lacks is left out, and said.
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/readahead.toml");
+    let out = tempfile::tempdir().unwrap();
+    let output = ioscope(&["figures", path, "--file", whole.to_str().unwrap(), "--out", out.path().to_str().unwrap()]);
+    let told = text(&output.stderr);
+    assert!(
+        output.status.success() && told.contains("it belongs to the panel `turso`, and there are sqlite"),
+        "{told}"
+    );
+    assert_eq!(files(out.path()).len(), 7 * 4);
 }
 
 #[test]

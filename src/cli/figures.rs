@@ -64,11 +64,7 @@ pub struct Drawn {
 pub fn draw(args: &FiguresArgs) -> anyhow::Result<Drawn> {
     let study = load(&args.folder)?;
     let figures = match &args.file {
-        Some(path) => {
-            let figures = file::load(path, &Overrides::default())?.definition.about.figures;
-            check(&figures, path)?;
-            figures
-        }
+        Some(path) => of_file(path)?,
         None => study.campaign.about.figures.clone(),
     };
     let specs = specs(&figures, &args.only)?;
@@ -102,6 +98,13 @@ pub fn draw(args: &FiguresArgs) -> anyhow::Result<Drawn> {
         }
     }
     Ok(drawn)
+}
+
+/// The figures of an experiment's file, checked.
+pub fn of_file(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let figures = file::load(path, &Overrides::default())?.definition.about.figures;
+    check(&figures, path)?;
+    Ok(figures)
 }
 
 /// Checks the figures of an experiment's file, before anything is measured for them.

@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::error::usage;
 use super::exit;
+use super::figures;
 use crate::report::document;
 use crate::report::reference;
 use crate::report::study::Study;
@@ -23,6 +24,9 @@ pub struct ReportArgs {
     /// Folder that `ioscope run` has filled
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// Name the figures of this experiment's file instead of those kept with the campaign
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Write the Markdown to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,6 +38,9 @@ pub struct ReportArgs {
 /// Writes the report and answers the exit code.
 pub fn run(args: &ReportArgs) -> anyhow::Result<i32> {
     let mut study = load(&args.folder)?;
+    if let Some(path) = &args.file {
+        study.campaign.about.figures = figures::of_file(path)?;
+    }
     if let Some(path) = &args.reference {
         let help = "give a file like experiments/reference.toml";
         reference::replace(&mut study, path).map_err(|error| usage(error.to_string(), help))?;

@@ -11,8 +11,9 @@ use super::spec::{FigureSpec, Published, Reference};
 /// Puts the published values of a figure into its panels.
 ///
 /// # Errors
-/// [`FigureError::Spec`] for a key that the file does not have, a series or panel that the figure does not show, or an
-/// x that stands nowhere on the axis.
+/// [`FigureError::Spec`] for a key that the file does not have, or an x that stands nowhere on the axis. A series or panel
+/// that the records do not have is a warning: a part of a campaign has its figures too, and the published value has
+/// nothing to stand beside.
 pub(super) fn place(
     spec: &FigureSpec,
     file: Option<&Value>,
@@ -33,10 +34,23 @@ pub(super) fn place(
         let (x, at) = position(spec, reference, data)?;
         let series = match &reference.series {
             None => only_series(data, quantity),
-            Some(name) => Some(series(spec, name, data)?),
+            Some(name) => match series(name, data) {
+                Ok(series) => Some(series),
+                Err(missing) => {
+                    data.warnings.push(missing);
+                    continue;
+                }
+            },
         };
         let mark = Mark { x, at, quantity, ends: ends(spec, reference, file)?, label, text, series };
-        for panel in panels(spec, reference, panel_axis, data, quantity)? {
+        let panels = match panels(spec, reference, panel_axis, data, quantity)? {
+            Ok(panels) => panels,
+            Err(missing) => {
+                data.warnings.push(missing);
+                continue;
+            }
+        };
+        for panel in panels {
             if let Some(panel) = data.panels.get_mut(panel) {
                 panel.published.push(mark.clone());
             }
@@ -63,10 +77,11 @@ fn position(spec: &FigureSpec, reference: &Reference, data: &FigureData) -> Resu
     }
 }
 
-fn series(spec: &FigureSpec, name: &str, data: &FigureData) -> Result<usize, FigureError> {
+/// The series of this name, or that there is none.
+fn series(name: &str, data: &FigureData) -> Result<usize, String> {
     data.series.iter().position(|series| series.name == name).ok_or_else(|| {
         let known: Vec<&str> = data.series.iter().map(|series| series.name.as_str()).collect();
-        spec.error(format!("a `reference` has series `{name}`; there are {}", known.join("; ")))
+        format!("a published value is left out: it belongs to the series `{name}`, and there are {}", known.join("; "))
     })
 }
 
@@ -80,24 +95,26 @@ fn only_series(data: &FigureData, quantity: usize) -> Option<usize> {
     (is_only && has_others).then_some(series)
 }
 
+/// The panels that a value belongs to, or that the figure does not have the one.
 fn panels(
     spec: &FigureSpec,
     reference: &Reference,
     axis: Option<&AxisValues>,
     data: &FigureData,
     quantity: usize,
-) -> Result<Vec<usize>, FigureError> {
+) -> Result<Result<Vec<usize>, String>, FigureError> {
     match (&reference.panel, axis) {
-        _ if spec.panels_are_quantities() => Ok(vec![quantity]),
-        (None, _) => Ok((0..data.panels.len()).collect()),
-        (Some(panel), Some(axis)) => match axis.values.iter().position(|value| value.is(panel)) {
+        _ if spec.panels_are_quantities() => Ok(Ok(vec![quantity])),
+        (None, _) => Ok(Ok((0..data.panels.len()).collect())),
+        (Some(panel), Some(axis)) => Ok(match axis.values.iter().position(|value| value.is(panel)) {
             Some(at) => Ok(vec![at]),
             None => {
                 let known: Vec<String> = axis.values.iter().map(AxisValue::text).collect();
                 let panel = AxisValue::from(panel).text();
-                Err(spec.error(format!("a `reference` has panel `{panel}`; there are {}", known.join(", "))))
+                let known = known.join(", ");
+                Err(format!("a published value is left out: it belongs to the panel `{panel}`, and there are {known}"))
             }
-        },
+        }),
         (Some(_), None) => Err(spec.error("a `reference` has `panel`, and the figure has no `panels`")),
     }
 }
