@@ -97,6 +97,9 @@ fn differences(first: &Study, second: &Study, hosts_a: &[Host<'_>], hosts_b: &[H
         differ("content of the database", "one state".to_owned(), "another, by its header".to_owned());
     }
     differ("counters", or_none(&a.plan.counters), or_none(&b.plan.counters));
+    let samples =
+        |study: &Study| study.campaign.plan.sample.map_or_else(|| "none".to_owned(), |ms| format!("every {ms} ms"));
+    differ("samples", samples(first), samples(second));
     differ("warm-up rounds", a.plan.warmup.to_string(), b.plan.warmup.to_string());
     let limit = |study: &Study| study.campaign.plan.timeout_s.map_or_else(|| "none".to_owned(), |s| s.to_string());
     differ("time limit, s", limit(first), limit(second));

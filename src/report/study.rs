@@ -105,6 +105,8 @@ pub struct Plan {
     pub workload: Value,
     /// Which runs are counted: `none`, `all` or `both`.
     pub counters: String,
+    /// Time between two samples of a run, in milliseconds.
+    pub sample: Option<u64>,
     /// Rounds that are made first and kept apart.
     pub warmup: u32,
     /// Seed of the order, and of the bootstrap.
