@@ -49,8 +49,7 @@ pub struct SampleInterval {
     ms: u64,
 }
 
-/// Shortest and longest time between two samples: reading the counters takes some 50 microseconds, and a run's record
-/// holds all samples.
+/// Shortest and longest time between two samples: a record holds all of them, and what they cost is in it too.
 const SAMPLE_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
 
 /// A text that is no interval of samples.

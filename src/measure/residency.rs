@@ -111,8 +111,8 @@ pub fn resident_pages(path: &Path) -> Result<Residency, ResidencyError> {
 
 /// Makes a file cold: writes its dirty pages back, fills the page cache with the whole file, sends it away by
 /// POSIX_FADV_DONTNEED, and proves that no page is left. Filling comes first so that every arm of a comparison finds
-/// memory in the same state, and a virtual disk its host's cache: direct reads need it as well (without it, a direct Q6 took
-/// 1.24 of the warm one's time, between arms that had it, and 0.95 with it). Needs no privilege on a file of one's own, and touches no other file's pages.
+/// memory in the same state. Direct reads get it too, though they bypass the page cache: what lies beneath a virtual disk
+/// may have one, and arms that differ in what was read just before do not compare. Needs no privilege on a file of one's own, and touches no other file's pages.
 ///
 /// Opens and closes the file: see the module's warning on POSIX locks.
 pub fn make_cold(path: &Path) -> Result<Proof, ResidencyError> {
